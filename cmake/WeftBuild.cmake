@@ -1,0 +1,92 @@
+# Where things go, which warnings are on, and the few helpers that every folder uses.
+
+# The contract of the build folder: scripts, CI and every later check rely on these places.
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/archive")
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+set(WEFT_RIG_DIRECTORY "${CMAKE_BINARY_DIR}/rig")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+option(WEFT_WARNINGS_AS_ERRORS "Fail the build on a warning" ON)
+set(WEFT_SANITIZE "" CACHE STRING "Sanitizers for everything built here: address, thread or empty")
+
+add_library(weft_options INTERFACE)
+target_include_directories(weft_options INTERFACE "${PROJECT_SOURCE_DIR}")
+target_compile_options(weft_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wundef -Wvla)
+if(WEFT_WARNINGS_AS_ERRORS)
+  target_compile_options(weft_options INTERFACE -Werror)
+endif()
+if(WEFT_SANITIZE STREQUAL "address")
+  target_compile_options(weft_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  target_link_options(weft_options INTERFACE -fsanitize=address,undefined)
+elseif(WEFT_SANITIZE STREQUAL "thread")
+  target_compile_options(weft_options INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
+  target_link_options(weft_options INTERFACE -fsanitize=thread)
+elseif(NOT WEFT_SANITIZE STREQUAL "")
+  message(FATAL_ERROR "WEFT_SANITIZE=${WEFT_SANITIZE} is not known; use address, thread or leave it empty")
+endif()
+
+# Third-party headers are used header-only so that the plugins need nothing but libc and libstdc++ at run time.
+add_library(weft_text_format INTERFACE)
+target_link_libraries(weft_text_format INTERFACE fmt::fmt-header-only)
+add_library(weft_json_library INTERFACE)
+target_link_libraries(weft_json_library INTERFACE nlohmann_json::nlohmann_json)
+
+# weft_library(NAME name SOURCES … [LINK …]): a static part of the product or of the rig.
+function(weft_library)
+  cmake_parse_arguments(ARG "" "NAME" "SOURCES;LINK" ${ARGN})
+  add_library(${ARG_NAME} STATIC ${ARG_SOURCES})
+  target_link_libraries(${ARG_NAME} PUBLIC weft_options ${ARG_LINK})
+endfunction()
+
+# weft_plugin(NAME name EXPORTS file SOURCES … [LINK …]): a shared object that shows NCCL's symbols and no other.
+# EXPORTS is a linker version script.
+function(weft_plugin)
+  cmake_parse_arguments(ARG "" "NAME;EXPORTS" "SOURCES;LINK" ${ARGN})
+  add_library(${ARG_NAME} MODULE ${ARG_SOURCES})
+  target_link_libraries(${ARG_NAME} PRIVATE weft_options ${ARG_LINK} Threads::Threads ${CMAKE_DL_LIBS})
+  target_link_options(${ARG_NAME} PRIVATE "-Wl,--version-script=${ARG_EXPORTS}" -Wl,--exclude-libs,ALL)
+  if(WEFT_SANITIZE STREQUAL "")
+    target_link_options(${ARG_NAME} PRIVATE -Wl,-z,defs)
+  endif()
+  set_target_properties(${ARG_NAME} PROPERTIES PREFIX lib LINK_DEPENDS "${ARG_EXPORTS}")
+  install(TARGETS ${ARG_NAME} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endfunction()
+
+# weft_test(NAME name SOURCES … [LINK …] [LABELS …] [TIMEOUT seconds]): a GoogleTest program, each test known to ctest by name.
+function(weft_test)
+  cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  if(NOT WEFT_TESTS)
+    return()
+  endif()
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 60)
+  endif()
+  add_executable(${ARG_NAME} ${ARG_SOURCES})
+  target_link_libraries(${ARG_NAME} PRIVATE weft_options ${ARG_LINK} GTest::gmock GTest::gtest GTest::gtest_main)
+  set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  include(GoogleTest)
+  gtest_discover_tests(${ARG_NAME} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+# weft_benchmark(NAME name SOURCES … [LINK …]): a Google Benchmark program; never a test.
+function(weft_benchmark)
+  cmake_parse_arguments(ARG "" "NAME" "SOURCES;LINK" ${ARGN})
+  if(NOT WEFT_BENCHMARKS)
+    return()
+  endif()
+  add_executable(${ARG_NAME} ${ARG_SOURCES})
+  target_link_libraries(${ARG_NAME} PRIVATE weft_options ${ARG_LINK} benchmark::benchmark benchmark::benchmark_main)
+  set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/benchmarks")
+endfunction()
