@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034 # the variables are for the scripts that source this
 # Shared by the scripts of this folder: progress lines, packages, NCCL, build. Sourced, not run.
 # Exit codes of every script: 0 done, 1 it ran and something failed, 2 wrong usage, 3 the machine lacks something.
 set -euo pipefail
