@@ -109,7 +109,9 @@ std::string Fields::child(std::string_view key) const {
   return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
 }
 
-bool Fields::has(std::string_view key) const { return value_->contains(key); }
+bool Fields::has(std::string_view key) const {
+  return value_->contains(key);
+}
 
 const Value* Fields::find(std::string_view key, bool must) {
   asked_.emplace_back(key);
@@ -162,8 +164,12 @@ auto in_range(const Range<T>& range, Problems& problems, std::string path) {
   };
 }
 
-std::string get_text(const Value& value, const std::string&) { return value.get<std::string>(); }
-bool get_boolean(const Value& value, bool) { return value.get<bool>(); }
+std::string get_text(const Value& value, const std::string&) {
+  return value.get<std::string>();
+}
+bool get_boolean(const Value& value, bool) {
+  return value.get<bool>();
+}
 
 }  // namespace
 
@@ -277,11 +283,14 @@ std::optional<Fields> Fields::object(std::string_view key) {
   return Fields(*found, child(key), *problems_);
 }
 
-const Value* Fields::raw(std::string_view key) { return find(key, false); }
+const Value* Fields::raw(std::string_view key) {
+  return find(key, false);
+}
 
 std::vector<std::string> Fields::keys() const {
   std::vector<std::string> out;
-  for (const auto& item : value_->items()) out.push_back(item.key());
+  for (const auto& item : value_->items())
+    out.push_back(item.key());
   return out;
 }
 

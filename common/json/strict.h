@@ -1,5 +1,5 @@
-// Strict reading of JSON files that people write: every field has a type and a range, unknown fields are errors with the
-// nearest known name, and all problems of a file are reported together, each with its JSON path.
+// Strict reading of JSON files that people write: every field has a type and a range, unknown fields are errors with
+// the nearest known name, and all problems of a file are reported together, each with its JSON path.
 //
 //   json::Problems problems;
 //   json::Fields fields(document, "scenario.json", problems);
@@ -71,12 +71,12 @@ class Fields {
   std::string word(std::string_view key, Required, const std::vector<std::string>& allowed);
   std::string word(std::string_view key, std::string fallback, const std::vector<std::string>& allowed);
 
-  std::vector<std::string> texts(std::string_view key);           // array of strings, empty where absent
+  std::vector<std::string> texts(std::string_view key);  // array of strings, empty where absent
   std::vector<std::int64_t> integers(std::string_view key, const Range<std::int64_t>& range = {});
-  std::vector<Fields> objects(std::string_view key);               // array of objects, empty where absent
-  std::optional<Fields> object(std::string_view key);              // an object, nothing where absent
-  const nlohmann::json* raw(std::string_view key);                 // any value, marked as known; null where absent
-  std::vector<std::string> keys() const;                           // the keys present, in file order
+  std::vector<Fields> objects(std::string_view key);   // array of objects, empty where absent
+  std::optional<Fields> object(std::string_view key);  // an object, nothing where absent
+  const nlohmann::json* raw(std::string_view key);     // any value, marked as known; null where absent
+  std::vector<std::string> keys() const;               // the keys present, in file order
 
   // A problem with a field of this object that only the caller can see.
   void problem(std::string_view key, std::string what, std::string hint = {});

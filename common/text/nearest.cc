@@ -7,8 +7,10 @@ namespace weft::text {
 std::size_t edit_distance(std::string_view left, std::string_view right) {
   // Optimal string alignment: one row more than Levenshtein, for swapped neighbours.
   std::vector<std::vector<std::size_t>> rows(left.size() + 1, std::vector<std::size_t>(right.size() + 1));
-  for (std::size_t i = 0; i <= left.size(); i++) rows[i][0] = i;
-  for (std::size_t j = 0; j <= right.size(); j++) rows[0][j] = j;
+  for (std::size_t i = 0; i <= left.size(); i++)
+    rows[i][0] = i;
+  for (std::size_t j = 0; j <= right.size(); j++)
+    rows[0][j] = j;
   for (std::size_t i = 1; i <= left.size(); i++) {
     for (std::size_t j = 1; j <= right.size(); j++) {
       const std::size_t replace = rows[i - 1][j - 1] + (left[i - 1] == right[j - 1] ? 0 : 1);

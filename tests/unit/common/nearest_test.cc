@@ -17,7 +17,8 @@ TEST(EditDistance, CountsEachKindOfSlipOnce) {
 TEST(EditDistance, IsSymmetric) {
   const std::vector<std::string> words = {"", "a", "spine", "psine", "WEFT_PATHS", "WEFT_PATH", "leaf"};
   for (const auto& left : words) {
-    for (const auto& right : words) EXPECT_EQ(edit_distance(left, right), edit_distance(right, left));
+    for (const auto& right : words)
+      EXPECT_EQ(edit_distance(left, right), edit_distance(right, left));
   }
 }
 

@@ -17,7 +17,9 @@ TEST(Error, TextNamesTheErrno) {
   EXPECT_EQ(system_error("cannot open", ENOENT, "/x").text(), "/x: cannot open: No such file or directory (ENOENT)");
 }
 
-TEST(Error, UnknownErrnoKeepsItsNumber) { EXPECT_EQ(errno_name(47110), "errno 47110"); }
+TEST(Error, UnknownErrnoKeepsItsNumber) {
+  EXPECT_EQ(errno_name(47110), "errno 47110");
+}
 
 TEST(Result, HoldsAValueThatCanOnlyMove) {
   Result<std::unique_ptr<int>> result = std::make_unique<int>(7);

@@ -1,10 +1,10 @@
-#include "common/json/strict.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <fstream>
+
+#include "common/json/strict.h"
 
 namespace weft::json {
 namespace {
@@ -13,14 +13,16 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 struct Read {
-  explicit Read(const char* text) : document(parse(text, "file.json").take()), fields(document, "file.json", problems) {}
+  explicit Read(const char* text)
+      : document(parse(text, "file.json").take()), fields(document, "file.json", problems) {}
   nlohmann::json document;
   Problems problems;
   Fields fields;
 };
 
 TEST(StrictJson, ReadsEveryType) {
-  Read read(R"({"name": "a", "count": 3, "rate": 1.5, "on": true, "list": ["x"], "numbers": [1, 2], "child": {"k": 1}})");
+  Read read(
+      R"({"name": "a", "count": 3, "rate": 1.5, "on": true, "list": ["x"], "numbers": [1, 2], "child": {"k": 1}})");
   EXPECT_EQ(read.fields.text("name", required), "a");
   EXPECT_EQ(read.fields.integer("count", required), 3);
   EXPECT_EQ(read.fields.number("rate", required), 1.5);
