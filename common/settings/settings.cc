@@ -1,0 +1,89 @@
+#include "common/settings/settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "common/text/nearest.h"
+
+extern char** environ;
+
+namespace weft::settings {
+namespace {
+
+// Variables of the WEFT_ family that the scripts and the rig read, not the plugins.
+const std::vector<std::string> kElsewhere = {"WEFT_DEBIAN_MIRROR", "WEFT_NCCL_DEBS", "WEFT_NCCL_CACHE",
+                                             "WEFT_REQUIRE_NCCL"};
+
+Loaded& read_rows(Loaded& loaded, const std::function<const char*(const char*)>& lookup) {
+  for (const Row& row : table()) {
+    const char* value = lookup(row.name.c_str());
+    // NCCL treats an empty variable like one that is not set.
+    if (!value || !*value) continue;
+    loaded.given.push_back(row.name);
+    auto set = row.set(loaded.settings, value);
+    if (set) continue;
+    Error error = set.take_error();
+    error.where = fmt::format("{}={}", row.name, value);
+    error.hint = fmt::format("allowed: {}; default {}", row.allowed, row.standard.empty() ? "none" : row.standard);
+    loaded.errors.push_back(std::move(error));
+  }
+  return loaded;
+}
+
+std::string cell(std::string text) {
+  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
+  return text;
+}
+
+void markdown_rows(std::string& out, bool weft) {
+  out += "\n| variable | read by | allowed | default | meaning |\n|---|---|---|---|---|\n";
+  for (const Row& row : table()) {
+    if (row.is_weft() != weft) continue;
+    out += fmt::format("| `{}` | {} | {} | {} | {} |\n", row.name, row.component == Component::net ? "net plugin" : "tuner plugin",
+                       cell(row.allowed), row.standard.empty() ? "–" : row.standard, cell(row.text));
+  }
+}
+
+}  // namespace
+
+Loaded load(const std::function<const char*(const char*)>& lookup, const std::vector<std::string>& environment) {
+  Loaded loaded;
+  read_rows(loaded, lookup);
+  std::vector<std::string> known;
+  for (const Row& row : table()) known.push_back(row.name);
+  for (const std::string& name : environment) {
+    if (name.rfind("WEFT_", 0) != 0) continue;
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (std::find(kElsewhere.begin(), kElsewhere.end(), name) != kElsewhere.end()) continue;
+    const auto close = text::nearest(name, known);
+    loaded.warnings.push_back(fmt::format("{} is not a setting of Weft and has no effect{}", name,
+                                          close ? fmt::format("; did you mean {}?", *close) : ""));
+  }
+  return loaded;
+}
+
+Loaded load() {
+  std::vector<std::string> names;
+  for (char** entry = environ; entry && *entry; entry++) {
+    const std::string line = *entry;
+    names.push_back(line.substr(0, line.find('=')));
+  }
+  return load([](const char* name) { return std::getenv(name); }, names);
+}
+
+std::string markdown() {
+  std::string out =
+      "# Settings\n\n"
+      "<!-- Written by `weft settings --markdown`; a test compares. Change common/settings/table.cc instead. -->\n\n"
+      "Environment variables, read once when NCCL initialises a plugin. A value that is not allowed makes every connection fail with a "
+      "message that names it; an unknown `WEFT_` variable is a warning with the nearest name. `weft settings` prints the values in "
+      "effect.\n\n## Weft's own\n";
+  markdown_rows(out, true);
+  out += "\n## NCCL's, with NCCL's meaning\n";
+  markdown_rows(out, false);
+  return out;
+}
+
+}  // namespace weft::settings

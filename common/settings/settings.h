@@ -1,0 +1,73 @@
+// The one table of settings: Weft's own environment variables and those of NCCL that Weft honours with NCCL's meaning. The plugins read
+// it once, when they are initialised; documentation (docs/settings.md) is generated from it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/result/result.h"
+
+namespace weft::settings {
+
+// Effective values. Names follow the variables; -1 means "not given" where the table says so.
+struct Settings {
+  bool disable = false;
+  std::int64_t paths = 16;
+  std::uint64_t seed = 0;
+  std::int64_t connect_timeout_ms = 20'000;
+  std::int64_t piece_bytes = 0;
+  std::string profile;
+  std::string profile_sha256;
+
+  std::string ib_hca;
+  std::int64_t ib_gid_index = -1;
+  std::string ib_addr_family = "AF_INET";
+  std::string ib_addr_range;
+  std::int64_t ib_timeout = 20;
+  std::int64_t ib_retry_cnt = 7;
+  std::int64_t ib_tc = -1;
+  std::int64_t ib_fifo_tc = -1;
+  std::int64_t ib_sl = -1;
+  std::int64_t ib_pkey = 0;
+  std::int64_t ib_pci_relaxed_ordering = 2;
+  std::string socket_ifname;
+  std::string socket_family;
+  bool gdr_flush_disable = false;
+};
+
+enum class Component { net, tuner };
+
+// One row: all that is known of a variable.
+struct Row {
+  std::string name;
+  Component component;
+  std::string allowed;   // "0 to 31", "AF_INET, AF_INET6", "a path"
+  std::string standard;  // the default as text
+  std::string text;      // what it does
+  std::function<Result<void>(Settings&, const std::string&)> set;
+  std::function<std::string(const Settings&)> get;
+
+  bool is_weft() const { return name.rfind("WEFT_", 0) == 0; }
+};
+
+const std::vector<Row>& table();
+
+struct Loaded {
+  Settings settings;
+  std::vector<std::string> given;     // names of the variables that were set
+  std::vector<std::string> warnings;  // unknown WEFT_ variables, with the nearest name
+  std::vector<Error> errors;          // values that are not allowed; the default stands
+};
+
+// `lookup`: a variable's value or null. `environment`: all names, to find mistyped ones.
+Loaded load(const std::function<const char*(const char*)>& lookup, const std::vector<std::string>& environment);
+
+// From the process's environment.
+Loaded load();
+
+// The page docs/settings.md.
+std::string markdown();
+
+}  // namespace weft::settings

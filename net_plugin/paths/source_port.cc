@@ -1,0 +1,45 @@
+#include "net_plugin/paths/source_port.h"
+
+#include <unordered_set>
+
+namespace weft::paths {
+namespace {
+
+constexpr std::uint32_t kLowBits = 0x3FFF;
+
+// SplitMix64: a stream of well-mixed numbers from any start.
+std::uint64_t next(std::uint64_t& state) {
+  std::uint64_t value = state += 0x9e3779b97f4a7c15;
+  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
+  value = (value ^ value >> 27) * 0x94d049bb133111eb;
+  return value ^ value >> 31;
+}
+
+}  // namespace
+
+std::uint16_t port_of_label(std::uint32_t label) {
+  return std::uint16_t(kFirstPort | ((label & kLowBits) ^ (label >> 14 & kLowBits)));
+}
+
+std::uint32_t label_of_port(std::uint16_t port) {
+  const std::uint32_t label = port & kLowBits;
+  // Port 0xC000 would need label 0, which means "from the queue pair numbers": 1 ^ (0x4000 >> 14) is 0 as well.
+  return label != 0 ? label : 0x4001;
+}
+
+std::vector<std::uint16_t> distinct_ports(std::uint64_t key, std::size_t count) {
+  std::vector<std::uint16_t> ports;
+  std::unordered_set<std::uint16_t> taken;
+  while (ports.size() < count && taken.size() < kPorts) {
+    const auto port = std::uint16_t(kFirstPort | (next(key) & kLowBits));
+    if (taken.insert(port).second) ports.push_back(port);
+  }
+  return ports;
+}
+
+std::uint64_t combine_key(std::uint64_t key, std::uint64_t value) {
+  std::uint64_t state = key ^ (value * 0xff51afd7ed558ccd);
+  return next(state);
+}
+
+}  // namespace weft::paths

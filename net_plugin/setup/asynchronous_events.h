@@ -1,0 +1,28 @@
+// Asynchronous events of an open device (ibv_get_async_event(3)): fatal ones end its connections. A task of the control thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "net_plugin/setup/control.h"
+#include "net_plugin/setup/open_device.h"
+
+namespace weft::setup {
+
+class AsynchronousEvents final : public Task {
+ public:
+  using Log = std::function<void(const std::string&)>;
+  AsynchronousEvents(std::weak_ptr<OpenDevice> device, int descriptor, Log log)
+      : device_(std::move(device)), descriptor_(descriptor), log_(std::move(log)) {}
+
+  Wanted wanted() override { return {descriptor_, POLLIN, std::nullopt}; }
+  bool step(short events, TimePoint now) override;
+
+ private:
+  std::weak_ptr<OpenDevice> device_;
+  int descriptor_;
+  Log log_;
+};
+
+}  // namespace weft::setup

@@ -1,0 +1,88 @@
+// What the two ends of a connection tell each other over TCP before they use verbs. Pure: bytes in, structures out.
+// docs/protocol.md describes the frames; the wire version rises with every change here or in transfer/wire.h.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/result/result.h"
+
+namespace weft::setup {
+
+inline constexpr std::uint16_t kWireVersion = 1;        // spoken
+inline constexpr std::uint16_t kOldestWireVersion = 1;  // understood
+inline constexpr std::size_t kMaxFrame = 64 * 1024;
+inline constexpr std::size_t kFrameHeader = 12;
+
+enum class MessageType : std::uint8_t {
+  hello = 1,   // who I am, my queue pairs
+  refuse = 2,  // why there will be no connection
+  ready = 3,   // my queue pairs can receive
+  proven = 4,  // every path of mine has carried a write
+  failed = 5,  // the connection has failed on my side
+  closing = 6,  // orderly end
+};
+
+struct Frame {
+  MessageType type = MessageType::hello;
+  std::vector<std::byte> payload;
+};
+
+std::vector<std::byte> encode_frame(MessageType type, const std::vector<std::byte>& payload);
+std::vector<std::byte> encode_text(MessageType type, const std::string& text);
+std::string decode_text(const Frame& frame);
+
+// Takes one frame from the front of `received` when a whole one is there; an error when the bytes can't be Weft's.
+Result<std::optional<Frame>> take_frame(std::vector<std::byte>& received);
+
+struct PathOffer {
+  std::uint32_t queue_pair = 0;
+  std::uint32_t first_psn = 0;
+  std::uint16_t port = 0;  // UDP source port of what this side sends
+};
+
+// Both sides send the same message; the fields that only one side has are zero in the other's.
+struct Hello {
+  std::uint16_t wire_version = kWireVersion;
+  std::uint16_t oldest_wire_version = kOldestWireVersion;
+  std::string plugin_version;
+  std::uint64_t listener = 0;  // connecting side: the number in the handle that it got
+  std::string host;
+  std::uint32_t process = 0;
+  std::string device;  // "mlx5_0:1"
+  std::uint8_t link_layer = 0;  // IBV_LINK_LAYER_*
+  std::array<std::uint8_t, 16> gid{};
+  std::uint8_t gid_version = 0;  // 1: RoCE v1, 2: RoCE v2
+  std::uint8_t path_mtu = 0;     // enum ibv_mtu
+  std::uint8_t traffic_class = 0;
+  std::uint64_t settings_digest = 0;
+  std::uint64_t ring_address = 0;  // sender: clear-to-send ring
+  std::uint32_t ring_key = 0;
+  std::uint64_t proof_address = 0;  // 8 bytes a path for the first write
+  std::uint32_t proof_key = 0;
+  std::vector<PathOffer> paths;
+};
+
+std::vector<std::byte> encode_hello(const Hello& hello);
+Result<Hello> decode_hello(const Frame& frame);
+
+// Refuses a peer that this side can't talk to; the text names both sides' values.
+std::optional<std::string> objection(const Hello& mine, const Hello& peers);
+
+// The 128 bytes that NCCL carries from the listener to the connecting side. They begin with the listener's socket address, as the handles of
+// NCCL's own transports do: a peer with another transport reaches this listener, is refused, and both end in seconds.
+struct Handle {
+  sockaddr_storage address{};  // IPv4 or IPv6
+  std::uint64_t listener = 0;
+  std::uint16_t wire_version = kWireVersion;
+};
+
+void encode_handle(const Handle& handle, void* out);  // 128 bytes
+Result<Handle> decode_handle(const void* handle);
+
+}  // namespace weft::setup

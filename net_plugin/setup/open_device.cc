@@ -1,0 +1,77 @@
+#include "net_plugin/setup/open_device.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <string_view>
+
+namespace weft::setup {
+namespace {
+
+constexpr unsigned kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+
+ibv_device* find(ibv_device** list, int count, verbs::Verbs& verbs, std::string_view name) {
+  for (int i = 0; i < count; i++) {
+    if (verbs.get_device_name(list[i]) == name) return list[i];
+  }
+  return nullptr;
+}
+
+// Field reports R24: most failures to register are a limit on locked memory; say what it is instead of guessing.
+std::string locked_memory_hint(int code) {
+  if (code != ENOMEM) return {};
+  rlimit limit{};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "locked memory is not limited here";
+  return fmt::format("locked memory is limited to {} KiB (ulimit -l); raise it or give the container IPC_LOCK",
+                     limit.rlim_cur / 1024);
+}
+
+}  // namespace
+
+std::string OpenDevice::name() const { return fmt::format("{}:{}", port_.device, port_.port); }
+
+Result<std::shared_ptr<OpenDevice>> OpenDevice::open(verbs::Verbs& verbs, const devices::Port& port) {
+  std::shared_ptr<OpenDevice> device(new OpenDevice(verbs, port));
+  int count = 0;
+  ibv_device** list = verbs.get_device_list(&count);
+  if (!list) return system_error("ibv_get_device_list failed", errno, device->name());
+  ibv_device* found = find(list, count, verbs, port.device);
+  errno = 0;
+  device->context_ = {found ? verbs.open_device(found) : nullptr, {&verbs}};
+  const int code = errno;
+  verbs.free_device_list(list);
+  if (!found) return Error{"the device has gone", device->name(), 0, {}};
+  if (!device->context_) return system_error("ibv_open_device failed", code, device->name());
+  // The control thread reads asynchronous events when there are some, and never waits for one.
+  const int flags = fcntl(device->context_->async_fd, F_GETFL);
+  if (flags < 0 || fcntl(device->context_->async_fd, F_SETFL, flags | O_NONBLOCK) != 0) {
+    return system_error("cannot make the event descriptor non-blocking", errno, device->name());
+  }
+  device->protection_domain_ = {verbs.alloc_pd(device->context_.get()), {&verbs}};
+  if (!device->protection_domain_) return system_error("ibv_alloc_pd failed", errno, device->name());
+  return device;
+}
+
+Result<verbs::MemoryRegion> OpenDevice::register_memory(void* address, std::size_t length, bool relaxed) const {
+  const unsigned access = kAccess | (relaxed ? unsigned(IBV_ACCESS_RELAXED_ORDERING) : 0);
+  verbs::MemoryRegion region(verbs_.reg_mr(protection_domain_.get(), address, length, access), {&verbs_});
+  if (!region) {
+    const int code = errno;
+    return system_error(fmt::format("ibv_reg_mr of {} bytes failed", length), code, name(), locked_memory_hint(code));
+  }
+  return region;
+}
+
+Result<verbs::MemoryRegion> OpenDevice::register_dmabuf(void* address, std::size_t length, std::uint64_t offset, int fd,
+                                                        bool relaxed) const {
+  const unsigned access = kAccess | (relaxed ? unsigned(IBV_ACCESS_RELAXED_ORDERING) : 0);
+  ibv_mr* made = verbs_.reg_dmabuf_mr(protection_domain_.get(), offset, length,
+                                      reinterpret_cast<std::uintptr_t>(address), fd, access);
+  verbs::MemoryRegion region(made, {&verbs_});
+  if (!region) return system_error(fmt::format("ibv_reg_dmabuf_mr of {} bytes failed", length), errno, name());
+  return region;
+}
+
+}  // namespace weft::setup

@@ -1,0 +1,43 @@
+// A NIC port in use: its context and protection domain, shared by all connections of the process on it, closed with the last.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "common/result/result.h"
+#include "net_plugin/devices/discovery.h"
+#include "net_plugin/verbs/handles.h"
+
+namespace weft::setup {
+
+class OpenDevice {
+ public:
+  static Result<std::shared_ptr<OpenDevice>> open(verbs::Verbs& verbs, const devices::Port& port);
+
+  verbs::Verbs& verbs() const { return verbs_; }
+  ibv_context* context() const { return context_.get(); }
+  ibv_pd* protection_domain() const { return protection_domain_.get(); }
+  const devices::Port& port() const { return port_; }
+  // "mlx5_0:1"
+  std::string name() const;
+
+  // Set by the control thread on a fatal asynchronous event (ibv_get_async_event(3)); read by the data path. The value is the
+  // event's type plus one, 0 for none.
+  std::atomic<int> fatal_event{0};
+
+  // Registers memory for local and remote access. `relaxed`: let the NIC reorder writes within the region (PCIe relaxed
+  // ordering); never for memory that a reader polls.
+  Result<verbs::MemoryRegion> register_memory(void* address, std::size_t length, bool relaxed) const;
+  Result<verbs::MemoryRegion> register_dmabuf(void* address, std::size_t length, std::uint64_t offset, int fd,
+                                              bool relaxed) const;
+
+ private:
+  OpenDevice(verbs::Verbs& verbs, const devices::Port& port) : verbs_(verbs), port_(port) {}
+
+  verbs::Verbs& verbs_;
+  devices::Port port_;
+  verbs::Context context_;
+  verbs::ProtectionDomain protection_domain_;
+};
+
+}  // namespace weft::setup

@@ -1,0 +1,76 @@
+// What the plugin has once in a process: libraries, devices, the control thread while it is needed, the source ports in use.
+//
+// Threads: calls may come from several NCCL service threads at once.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/settings/settings.h"
+#include "net_plugin/devices/discovery.h"
+#include "net_plugin/setup/control.h"
+#include "net_plugin/setup/listener.h"
+#include "net_plugin/setup/open_device.h"
+#include "net_plugin/setup/session.h"
+
+namespace weft::setup {
+
+enum class LogLevel { warn, info };
+using Log = std::function<void(LogLevel, const std::string&)>;
+
+class Runtime {
+ public:
+  // Finds the devices. A bad setting or an unusable NIC is not an error here: it is one of listen() and connect(), see trouble().
+  static std::unique_ptr<Runtime> create(std::unique_ptr<verbs::Verbs> verbs, const settings::Settings& settings,
+                                         std::optional<Error> settings_error, Log log);
+
+  const std::vector<devices::Port>& ports() const { return ports_; }
+
+  struct Connecting {
+    std::shared_ptr<Control> control;
+    std::shared_ptr<Session> session;
+  };
+  struct Listening {
+    std::shared_ptr<Control> control;
+    std::shared_ptr<Listener> listener;
+  };
+  // Fills the handle in (128 bytes).
+  Result<Listening> listen(int device, void* handle);
+  Result<Connecting> connect(int device, const void* handle, int traffic_class);
+
+  std::chrono::milliseconds connect_timeout() const { return options_.connect_timeout; }
+  const Log& log() const { return log_; }
+
+ private:
+  explicit Runtime(Log log) : log_(std::move(log)) {}
+
+  Result<void> usable(int device) const;
+  Result<std::shared_ptr<Control>> control();
+  Result<std::shared_ptr<OpenDevice>> open(int device, const std::shared_ptr<Control>& control);
+  Result<SessionSetup> session_setup(int device, const std::shared_ptr<Control>& control);
+  std::vector<std::uint16_t> choose_ports(const devices::Port& port, const std::string& peer_address);
+
+  Log log_;
+  std::unique_ptr<verbs::Verbs> verbs_;
+  settings::Settings settings_;
+  Options options_;
+  std::optional<Error> trouble_;  // makes every listen and connect fail
+  std::vector<devices::Port> ports_;
+  std::string host_;
+  pid_t process_ = 0;
+
+  std::mutex mutex_;
+  std::weak_ptr<Control> control_;
+  std::vector<std::weak_ptr<OpenDevice>> open_;
+  std::map<std::uint64_t, std::size_t> connections_;  // key of a NIC pair -> connections made so far
+  std::uint64_t next_listener_ = 0;
+};
+
+}  // namespace weft::setup

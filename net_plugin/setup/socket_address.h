@@ -1,0 +1,24 @@
+// TCP sockets of the handshake.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <string>
+
+#include "common/result/result.h"
+#include "net_plugin/setup/control.h"
+
+namespace weft::setup {
+
+// "192.0.2.10:4321", "[2001:db8::1]:4321".
+std::string address_with_port(const sockaddr_storage& address);
+// Without the port.
+std::string address_text(const sockaddr_storage& address);
+socklen_t address_size(const sockaddr_storage& address);
+
+// A non-blocking socket that has begun to connect.
+Result<FileDescriptor> connect_socket(const sockaddr_storage& address);
+// A non-blocking listener on the address with a port of the kernel's choice, which is written to *address.
+Result<FileDescriptor> listen_socket(sockaddr_storage* address);
+
+}  // namespace weft::setup

@@ -1,0 +1,86 @@
+#include "net_plugin/transfer/path_scheduler.h"
+
+#include <algorithm>
+
+namespace weft::transfer {
+namespace {
+
+// Weight of the newest measurement of a path.
+constexpr double kWeight = 0.25;
+// A path's queue may last so many times the shortest time of a piece: long enough that the path does not run dry between a
+// completion and the next post, short enough that a message does not wait behind another on one path.
+constexpr double kDepth = 2.0;
+// An idle path is passed over while its piece would take so many times longer than the queue of the others may last …
+constexpr double kTooSlow = 6.0;
+// … but tried again when its measurement is older than so many times what it said.
+constexpr double kStale = 8.0;
+constexpr Nanoseconds kPeriod = 1'000'000'000;
+
+}  // namespace
+
+PathScheduler::PathScheduler(int paths) : paths_(std::size_t(paths)) {}
+
+double PathScheduler::expected(const Path& path, std::size_t bytes) const {
+  return path.time_per_byte * double(path.under_way + bytes);
+}
+
+Nanoseconds PathScheduler::depth() const {
+  const double shortest = shortest_before_ == 0 ? shortest_now_ : std::min(shortest_now_, shortest_before_);
+  return Nanoseconds(kDepth * shortest);
+}
+
+int PathScheduler::choose(std::size_t bytes, Nanoseconds now) const {
+  int best = -1, slow = -1;
+  double best_time = 0, slow_time = 0;
+  bool all_idle = true;
+  const double deep = double(depth());
+  for (int i = 0; i < int(paths_.size()); i++) {
+    const int candidate = (turn_ + i) % int(paths_.size());
+    const Path& path = paths_[std::size_t(candidate)];
+    const double time = expected(path, bytes);
+    if (path.under_way == 0) {
+      const bool fresh = now - path.measured_at < Nanoseconds(kStale * time);
+      if (time > kTooSlow * deep && fresh) {
+        if (slow < 0 || time < slow_time) {
+          slow = candidate;
+          slow_time = time;
+        }
+        continue;
+      }
+    } else if (path.time_per_byte == 0 || path.time_per_byte * double(path.under_way) >= deep) {
+      all_idle = false;
+      continue;
+    } else {
+      all_idle = false;
+    }
+    if (best < 0 || time < best_time) {
+      best = candidate;
+      best_time = time;
+    }
+  }
+  // With nothing under way nothing will complete either: the least slow path then has to do.
+  return best < 0 && all_idle ? slow : best;
+}
+
+std::size_t PathScheduler::posted(int path, std::size_t bytes) {
+  turn_ = (path + 1) % int(paths_.size());
+  return paths_[std::size_t(path)].under_way += bytes;
+}
+
+void PathScheduler::completed(int index, std::size_t bytes, std::size_t under_way, Nanoseconds posted_at,
+                              Nanoseconds now) {
+  Path& path = paths_[std::size_t(index)];
+  path.under_way -= bytes;
+  if (bytes == 0) return;
+  const double took = double(now - posted_at), sample = took / double(under_way);
+  path.time_per_byte = path.time_per_byte == 0 ? sample : path.time_per_byte + kWeight * (sample - path.time_per_byte);
+  path.measured_at = now;
+  if (now - period_start_ > kPeriod) {
+    shortest_before_ = shortest_now_;
+    shortest_now_ = took;
+    period_start_ = now;
+  }
+  shortest_now_ = shortest_now_ == 0 ? took : std::min(shortest_now_, took);
+}
+
+}  // namespace weft::transfer

@@ -1,0 +1,23 @@
+// Into how many pieces a message is cut.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::transfer {
+
+struct PieceLimits {
+  std::size_t piece_bytes = 0;  // wanted size; 0: from the message and the number of paths
+  int paths = 1;
+};
+
+// All pieces but the last have `bytes`, a multiple of kPieceAlignment.
+struct PiecePlan {
+  std::size_t bytes = 0;
+  std::uint16_t pieces = 1;  // 1 … kMaxPieces
+};
+
+// `allowed`: the receiver's limit, 1 … kMaxPieces. A message of 0 bytes is one empty piece.
+PiecePlan plan_pieces(std::size_t message, const PieceLimits& limits, std::uint16_t allowed);
+
+}  // namespace weft::transfer

@@ -1,0 +1,104 @@
+// The receiving end of a connection: offers buffers, counts pieces, flushes GPU memory.
+//
+// Threads: one NCCL progress thread. Nothing here allocates, locks or logs, except when the connection fails.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "net_plugin/transfer/arrivals.h"
+#include "net_plugin/transfer/link.h"
+#include "net_plugin/transfer/piece_plan.h"
+#include "net_plugin/transfer/registration.h"
+#include "net_plugin/transfer/request.h"
+#include "net_plugin/transfer/wire.h"
+
+namespace weft::transfer {
+
+// Work requests for records that a receiving queue pair takes at once.
+inline constexpr std::uint32_t kRecordDepth = 128;
+
+// A queue pair connected to itself: an RDMA READ through it returns after all earlier writes of this NIC to the memory
+// that it reads have become visible.
+struct FlushPath {
+  verbs::QueuePair qp;
+  std::unique_ptr<std::uint64_t> landing;  // where the byte goes
+  verbs::MemoryRegion landing_region;
+};
+
+// Where the sender keeps its ring.
+struct RemoteRing {
+  std::uint64_t address = 0;
+  std::uint32_t key = 0;
+};
+
+struct Receive {
+  void* data = nullptr;
+  std::size_t size = 0;
+  int tag = 0;
+  const Registration* memory = nullptr;
+};
+
+class Receiver {
+ public:
+  // `receives`: work requests queued for pieces, in the shared receive queue or, without one, in each queue pair.
+  static Result<std::unique_ptr<Receiver>> create(std::unique_ptr<Link> link, const RemoteRing& ring,
+                                                  const PieceLimits& limits, int receives,
+                                                  std::optional<FlushPath> flush);
+
+  // Offers `count` buffers (1 … kMaxGroup) as one request. not_yet: too much is outstanding, ask again.
+  Progress receive(const Receive* receives, int count, Request** request);
+  // Makes what the NIC has written to device memory visible. *request null: nothing to do.
+  Progress flush(const Receive* receives, int count, Request** request);
+  // sizes: one entry for each receive of the group, null allowed; written where the request is done.
+  Progress test(Request& request, int* sizes);
+
+  Link& link() { return *link_; }
+
+ private:
+  struct Group {
+    Request request;
+    int missing = 0;  // messages of the group that are not complete
+  };
+  struct PathState {
+    std::uint32_t posted = 0;     // records posted and not known to have completed
+    std::uint32_t unsignaled = 0;  // of them, since the last one that will report
+    int receives_owed = 0;        // receives used up and not queued again; entry 0 where there is a shared queue
+  };
+
+  Receiver(std::unique_ptr<Link> link, const RemoteRing& ring, const PieceLimits& limits, int receives,
+           std::optional<FlushPath> flush);
+
+  int grant(const Receive* receives, int count, std::uint16_t* pieces) const;
+  bool post_records(std::uint32_t first, int count);
+  bool poll();
+  bool complete_receive(const ibv_wc& completion, int path);
+  bool queue_receives(int path, int count);
+  bool queue_owed();
+  int least_busy_path() const;
+
+  std::unique_ptr<Link> link_;
+  RemoteRing remote_;
+  PieceLimits limits_;
+  int receives_;
+  int granted_ = 0;  // pieces that the sender may send
+  std::optional<FlushPath> flush_;
+  Arrivals arrivals_;
+  std::vector<PathState> paths_;
+  std::unique_ptr<ClearToSend[]> records_;  // what post_records writes from
+  verbs::MemoryRegion records_region_;
+  std::unique_ptr<std::array<Group, kSlots>> groups_;  // by the first message's slot
+  std::array<std::uint8_t, kSlots> group_of_{};        // slot of a message -> slot of its group
+  std::array<std::uint16_t, kSlots> granted_of_{};
+  std::array<Request, 32> flushes_{};  // NCCL has at most NCCL_NET_MAX_REQUESTS outstanding
+  std::uint32_t flush_next_ = 0;
+  std::uint32_t flush_done_ = 0;
+  std::uint32_t next_ = 0;  // number of the next message
+  int open_ = 0;
+};
+
+}  // namespace weft::transfer

@@ -1,0 +1,99 @@
+// The sending end of a connection: waits for clear-to-send records, cuts messages into pieces, lets the paths pull them.
+//
+// Threads: one NCCL progress thread. Nothing here allocates, locks or logs, except when the connection fails.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "net_plugin/transfer/link.h"
+#include "net_plugin/transfer/path_scheduler.h"
+#include "net_plugin/transfer/piece_plan.h"
+#include "net_plugin/transfer/registration.h"
+#include "net_plugin/transfer/request.h"
+#include "net_plugin/transfer/wire.h"
+
+namespace weft::transfer {
+
+// Work requests that a sending queue pair takes at once; the bring-up asks for so many.
+inline constexpr std::uint32_t kSendDepth = 64;
+
+// The ring into which the receiver writes its records: registered memory of the sender.
+class ClearToSendRing {
+ public:
+  static Result<ClearToSendRing> create(const setup::OpenDevice& device);
+  // The record at `number`, or null while it has not come. The result is read-only memory that the NIC has finished writing.
+  const ClearToSend* find(std::uint32_t number) const;
+  std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(records_.get()); }
+  std::uint32_t remote_key() const { return region_->rkey; }
+
+ private:
+  std::unique_ptr<ClearToSend[]> records_;
+  verbs::MemoryRegion region_;
+};
+
+class Sender {
+ public:
+  Sender(std::unique_ptr<Link> link, ClearToSendRing ring, const PieceLimits& limits);
+
+  // Starts a message of `size` bytes. done: *request is set; not_yet: the receiver has not offered a buffer, ask again.
+  Progress send(const void* data, std::size_t size, int tag, const Registration& memory, Request** request);
+  // *size: the bytes sent, where the request is done; the request is then free again.
+  Progress test(Request& request, int* size);
+
+  Link& link() { return *link_; }
+
+ private:
+  struct Message {
+    Request request;
+    const std::byte* data = nullptr;
+    std::size_t size = 0;
+    std::uint32_t local_key = 0;
+    std::uint64_t remote_address = 0;
+    std::uint32_t remote_key = 0;
+    std::uint32_t number = 0;
+    PiecePlan plan;
+    std::uint16_t posted = 0;        // pieces handed to the paths
+    std::uint16_t acknowledged = 0;  // pieces completed
+  };
+  // A piece under way. Completions of a queue pair come in the order of its posts, so a ring per path is enough.
+  struct Piece {
+    std::uint8_t slot = 0;
+    std::uint32_t bytes = 0;
+    std::size_t under_way = 0;
+    Nanoseconds posted_at = 0;
+  };
+  struct PathState {
+    std::array<Piece, kSendDepth> pieces;
+    std::uint32_t first = 0;  // running numbers of the oldest and the next piece
+    std::uint32_t next = 0;
+    bool full() const { return next - first == kSendDepth; }
+  };
+
+  const ClearToSend* match(int tag, std::uint32_t* number) const;
+  void advance_group();
+  bool poll(Nanoseconds now);
+  bool pump(Nanoseconds now);
+  bool post(Message& message, int path, Nanoseconds now);
+  bool waiting() const { return open_ > 0; }
+
+  std::unique_ptr<Link> link_;
+  ClearToSendRing ring_;
+  PieceLimits limits_;
+  PathScheduler scheduler_;
+  std::vector<PathState> paths_;
+  std::unique_ptr<std::array<Message, kSlots>> messages_;
+  // Slots whose messages have pieces left to post, in the order of their sends.
+  std::array<std::uint8_t, kSlots> queue_{};
+  std::uint32_t queue_first_ = 0;
+  std::uint32_t queue_next_ = 0;
+  // Number of the first message of the group that is being matched, and which of its members have been sent.
+  std::uint32_t group_ = 0;
+  std::uint32_t matched_ = 0;
+  int open_ = 0;
+};
+
+}  // namespace weft::transfer

@@ -1,0 +1,14 @@
+#include "net_plugin/transfer/wire.h"
+
+namespace weft::transfer {
+
+std::uint32_t pack(const Immediate& immediate) {
+  return std::uint32_t(immediate.message) << 16 | std::uint32_t(immediate.piece) << 8 |
+         std::uint32_t(immediate.pieces - 1);
+}
+
+Immediate unpack(std::uint32_t bits) {
+  return {std::uint16_t(bits >> 16), std::uint8_t(bits >> 8), std::uint16_t((bits & 0xff) + 1)};
+}
+
+}  // namespace weft::transfer

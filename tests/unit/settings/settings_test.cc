@@ -1,0 +1,107 @@
+#include "common/settings/settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+namespace weft::settings {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Loaded load_from(const std::map<std::string, std::string>& variables) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : variables) names.push_back(name);
+  return load(
+      [&](const char* name) {
+        const auto found = variables.find(name);
+        return found == variables.end() ? nullptr : found->second.c_str();
+      },
+      names);
+}
+
+TEST(Settings, NothingSetGivesTheDefaults) {
+  const Loaded loaded = load_from({});
+  EXPECT_THAT(loaded.errors, IsEmpty());
+  EXPECT_THAT(loaded.given, IsEmpty());
+  EXPECT_EQ(loaded.settings.paths, 16);
+  EXPECT_EQ(loaded.settings.ib_gid_index, -1);
+}
+
+TEST(Settings, EveryRowTakesItsOwnDefault) {
+  for (const Row& row : table()) {
+    if (row.standard.empty()) continue;
+    Settings settings;
+    EXPECT_TRUE(row.set(settings, row.standard).ok()) << row.name;
+    EXPECT_EQ(row.get(settings), row.standard) << row.name;
+  }
+}
+
+TEST(Settings, ValuesAreReadWhole) {
+  for (const char* wrong : {"8x", "", "0x10", "1.5", "--3", "99999999999999999999"}) {
+    Settings settings;
+    for (const Row& row : table()) {
+      if (row.name != "WEFT_PATHS") continue;
+      EXPECT_FALSE(row.set(settings, wrong).ok()) << wrong;
+    }
+  }
+}
+
+TEST(Settings, AWrongValueNamesVariableValueAndRange) {
+  const Loaded loaded = load_from({{"NCCL_IB_RETRY_CNT", "10"}, {"WEFT_PATHS", "8"}});
+  ASSERT_EQ(loaded.errors.size(), 1u);
+  EXPECT_EQ(loaded.errors[0].text(), "NCCL_IB_RETRY_CNT=10: is out of range; allowed: 0 to 7; default 7");
+  EXPECT_EQ(loaded.settings.ib_retry_cnt, 7);
+  EXPECT_EQ(loaded.settings.paths, 8);
+}
+
+// Just outside either end of every range, and just inside.
+TEST(Settings, RangesAreInclusive) {
+  struct Case {
+    const char* name;
+    std::int64_t low, high;
+  };
+  for (const Case& one : {Case{"NCCL_IB_GID_INDEX", -1, 65535}, {"NCCL_IB_TIMEOUT", 1, 31}, {"NCCL_IB_TC", -1, 255},
+                          {"NCCL_IB_SL", -1, 15}, {"WEFT_PATHS", 1, 128}, {"WEFT_CONNECT_TIMEOUT_MS", 100, 600000}}) {
+    for (const auto& [value, allowed] : std::map<std::int64_t, bool>{
+             {one.low - 1, false}, {one.low, true}, {one.high, true}, {one.high + 1, false}}) {
+      EXPECT_EQ(load_from({{one.name, std::to_string(value)}}).errors.empty(), allowed) << one.name << "=" << value;
+    }
+  }
+}
+
+TEST(Settings, PiecesAreMultiplesOf128) {
+  EXPECT_TRUE(load_from({{"WEFT_PIECE_BYTES", "65536"}}).errors.empty());
+  EXPECT_TRUE(load_from({{"WEFT_PIECE_BYTES", "0"}}).errors.empty());
+  EXPECT_FALSE(load_from({{"WEFT_PIECE_BYTES", "65537"}}).errors.empty());
+  EXPECT_FALSE(load_from({{"WEFT_PIECE_BYTES", "128"}}).errors.empty());
+}
+
+TEST(Settings, AnUnknownVariableIsAWarningWithTheNearestName) {
+  const Loaded loaded = load_from({{"WEFT_PATH", "8"}, {"NCCL_IB_FOO", "1"}, {"WEFT_NCCL_DEBS", "/x"}, {"HOME", "/"}});
+  EXPECT_THAT(loaded.warnings, ElementsAre(HasSubstr("WEFT_PATH is not a setting of Weft")));
+  EXPECT_THAT(loaded.warnings[0], HasSubstr("did you mean WEFT_PATHS?"));
+}
+
+TEST(Settings, AnEmptyVariableCountsAsNotSet) { EXPECT_TRUE(load_from({{"WEFT_PATHS", ""}}).given.empty()); }
+
+TEST(Settings, NamesAreUnique) {
+  std::set<std::string> names;
+  for (const Row& row : table()) EXPECT_TRUE(names.insert(row.name).second) << row.name;
+}
+
+TEST(Settings, ThePageInDocsIsUpToDate) {
+  std::ifstream file(WEFT_SOURCE "/docs/settings.md");
+  std::ostringstream content;
+  content << file.rdbuf();
+  EXPECT_EQ(content.str(), markdown()) << "run: build/bin/weft settings --markdown > docs/settings.md";
+}
+
+}  // namespace
+}  // namespace weft::settings
