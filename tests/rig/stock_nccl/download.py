@@ -54,7 +54,7 @@ def with_apt(mirror: str, package, folder: pathlib.Path) -> pathlib.Path:
 
 def from_pool(mirror: str, package, folder: pathlib.Path) -> pathlib.Path:
     """The same for a machine without apt. Raises Problem."""
-    url = f"{mirror.rstrip('/')}/pool/contrib/n/nccl/{package.file_name}"
+    url = f"{mirror.rstrip('/')}/pool/contrib/n/nvidia-nccl/{package.file_name}"
     target = folder / package.file_name
     print(f"      {url}", flush=True)
     try:
