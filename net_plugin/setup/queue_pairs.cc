@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/nccl_abi/net_types.h"
 #include "net_plugin/paths/source_port.h"
 #include "net_plugin/transfer/sender.h"
 

@@ -46,6 +46,7 @@ class Runtime {
   Result<Connecting> connect(int device, const void* handle, int traffic_class);
 
   std::chrono::milliseconds connect_timeout() const { return options_.connect_timeout; }
+  bool relaxed_ordering() const { return options_.relaxed_ordering; }
   const Log& log() const { return log_; }
 
  private:

@@ -58,6 +58,8 @@ class Receiver {
   Progress test(Request& request, int* sizes);
 
   Link& link() { return *link_; }
+  // Whoever owns the connection: test() is given a request only.
+  void* owner = nullptr;
 
  private:
   struct Group {

@@ -45,6 +45,8 @@ class Sender {
   Progress test(Request& request, int* size);
 
   Link& link() { return *link_; }
+  // Whoever owns the connection: test() is given a request only.
+  void* owner = nullptr;
 
  private:
   struct Message {

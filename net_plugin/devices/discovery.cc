@@ -1,0 +1,305 @@
+#include "net_plugin/devices/discovery.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "net_plugin/verbs/handles.h"
+
+namespace weft::devices {
+namespace {
+
+namespace fs = std::filesystem;
+
+// More than any host has; a fabric of virtual functions may show many (F24).
+constexpr std::size_t kMostPorts = 32;
+
+// First line of a sysfs file; nothing where it can't be read for whatever reason (F05: an unused slot's type gives EINVAL).
+std::optional<std::string> read_line(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line) || line.empty()) return std::nullopt;
+  return line;
+}
+
+class Sysfs {
+ public:
+  Sysfs(std::string root, std::string device)
+      : root_(std::move(root)), device_(fs::path(root_) / "class/infiniband" / std::move(device)) {}
+
+  std::string pci_path() const {
+    std::error_code problem;
+    const fs::path real = fs::canonical(device_ / "device", problem);
+    return problem ? "" : real.string();
+  }
+
+  bool knows_gid_types(int port) const {
+    std::error_code problem;
+    return fs::is_directory(device_ / "ports" / std::to_string(port) / "gid_attrs/types", problem);
+  }
+
+  GidType gid_type(int port, int index) const {
+    const auto line =
+        read_line(device_ / "ports" / std::to_string(port) / "gid_attrs/types" / std::to_string(index));
+    if (!line) return GidType::unknown;
+    if (line->find("RoCE v2") != std::string::npos) return GidType::roce_v2;
+    return line->find("RoCE v1") != std::string::npos ? GidType::roce_v1 : GidType::unknown;
+  }
+
+  // Whether device/net/ is there and empty: the interface is in another network namespace (F18).
+  bool interface_is_elsewhere() const {
+    std::error_code problem;
+    const fs::path net = device_ / "device/net";
+    return fs::is_directory(net, problem) && fs::is_empty(net, problem);
+  }
+
+  // PCI address of the physical function that this virtual one belongs to; empty for a physical one.
+  std::string physical_function() const {
+    std::error_code problem;
+    const fs::path real = fs::canonical(device_ / "device/physfn", problem);
+    return problem ? "" : real.filename().string();
+  }
+
+  bool peer_memory() const {
+    std::error_code problem;
+    for (const char* module : {"kernel/mm/memory_peers/nv_mem/version", "kernel/mm/memory_peers/nv_mem_nc/version",
+                               "module/nvidia_peermem/version"}) {
+      if (fs::exists(fs::path(root_) / module, problem)) return true;
+    }
+    return false;
+  }
+
+ private:
+  std::string root_;
+  fs::path device_;
+};
+
+std::vector<GidEntry> read_gids(verbs::Verbs& verbs, ibv_context* context, const Sysfs& sysfs, int port, int length) {
+  std::vector<GidEntry> table;
+  const bool typed = sysfs.knows_gid_types(port);
+  for (int index = 0; index < length; index++) {
+    GidEntry entry;
+    entry.index = index;
+    ibv_gid gid{};
+    if (verbs.query_gid(context, std::uint8_t(port), index, &gid) == 0) {
+      std::memcpy(entry.bytes.data(), gid.raw, entry.bytes.size());
+    }
+    // The type of an empty slot is not asked for: there may be hundreds (F10, F14).
+    if (!is_zero(entry)) entry.type = typed ? sysfs.gid_type(port, index) : GidType::roce_v2;
+    table.push_back(entry);
+  }
+  return table;
+}
+
+// The driver's answer to a descriptor that can't be one tells whether it would take a real one, as NCCL's own transport asks.
+bool takes_dmabuf(verbs::Verbs& verbs, ibv_context* context) {
+  if (!verbs.has_dmabuf()) return false;
+  verbs::ProtectionDomain domain(verbs.alloc_pd(context), {&verbs});
+  if (!domain) return false;
+  errno = 0;
+  verbs::MemoryRegion region(verbs.reg_dmabuf_mr(domain.get(), 0, 0, 0, -1, 0), {&verbs});
+  return region != nullptr || (errno != EOPNOTSUPP && errno != EPROTONOSUPPORT && errno != ENOSYS);
+}
+
+struct Candidate {
+  Port port;
+  std::string physical_function;
+};
+
+class Search {
+ public:
+  Search(verbs::Verbs& verbs, const Wishes& wishes, std::string sysfs)
+      : verbs_(verbs), wishes_(wishes), sysfs_root_(std::move(sysfs)) {}
+
+  Discovery run() {
+    read_devices();
+    std::vector<PortName> names;
+    for (const Candidate& candidate : candidates_) names.push_back({candidate.port.device, candidate.port.port});
+    found_.trouble = unmatched(wishes_.selection, names);
+    for (std::string& remark : surprises(wishes_.selection, names)) found_.remarks.push_back(std::move(remark));
+    if (!found_.trouble) select();
+    drop_virtual_functions();
+    order();
+    publish();
+    return std::move(found_);
+  }
+
+ private:
+  void read_devices() {
+    int count = 0;
+    ibv_device** list = verbs_.get_device_list(&count);
+    if (!list) {
+      found_.remarks.push_back(system_error("ibv_get_device_list failed", errno).text());
+      return;
+    }
+    for (int i = 0; i < count; i++) read_device(list[i]);
+    verbs_.free_device_list(list);
+  }
+
+  void read_device(ibv_device* device) {
+    const std::string name = verbs_.get_device_name(device);
+    const verbs::Context context(verbs_.open_device(device), {&verbs_});
+    ibv_device_attr attributes{};
+    const int failed = context ? verbs_.query_device(context.get(), &attributes) : errno;
+    if (failed != 0) {
+      found_.remarks.push_back(
+          system_error(context ? "ibv_query_device failed" : "ibv_open_device failed", failed, "skipping " + name,
+                       "is /dev/infiniband passed into this container?")
+              .text());
+      return;
+    }
+    const Sysfs sysfs(sysfs_root_, name);
+    for (int number = 1; number <= attributes.phys_port_cnt; number++) {
+      read_port(context.get(), attributes, sysfs, name, number);
+    }
+  }
+
+  void read_port(ibv_context* context, const ibv_device_attr& attributes, const Sysfs& sysfs, const std::string& name,
+                 int number) {
+    ibv_port_attr state{};
+    const std::string place = fmt::format("{}:{}", name, number);
+    if (const int code = verbs_.query_port(context, std::uint8_t(number), &state)) {
+      found_.remarks.push_back(system_error("ibv_query_port failed", code, "skipping " + place).text());
+      return;
+    }
+    // By link layer, never by LID: some RoCE NICs have one (F22).
+    if (state.link_layer != IBV_LINK_LAYER_ETHERNET) {
+      found_.remarks.push_back(fmt::format("skipping {}: not Ethernet", place));
+      return;
+    }
+    Candidate candidate;
+    Port& port = candidate.port;
+    port.device = name;
+    port.port = std::uint8_t(number);
+    port.pci_path = sysfs.pci_path();
+    port.guid = attributes.sys_image_guid;
+    port.identity = number;
+    port.speed_mbps = speed_mbps(state.active_speed, state.active_width);
+    port.path_mtu = state.active_mtu;
+    port.max_qp = attributes.max_qp;
+    port.max_qp_wr = attributes.max_qp_wr;
+    port.max_srq = attributes.max_srq;
+    port.max_srq_wr = attributes.max_srq_wr;
+    port.peer_memory = sysfs.peer_memory();
+    port.dmabuf = takes_dmabuf(verbs_, context);
+    judge(port, state, sysfs, read_gids(verbs_, context, sysfs, number, state.gid_tbl_len));
+    candidate.physical_function = sysfs.physical_function();
+    candidates_.push_back(std::move(candidate));
+  }
+
+  void judge(Port& port, const ibv_port_attr& state, const Sysfs& sysfs, const std::vector<GidEntry>& table) {
+    const std::string place = fmt::format("{}:{}", port.device, port.port);
+    if (state.state != IBV_PORT_ACTIVE) {
+      port.unusable = Error{"the port is not active", place, 0, "look at the link: ip link, ibv_devinfo"};
+      return;
+    }
+    auto gid = choose_gid(table, wishes_.gid, place);
+    if (gid) {
+      port.gid = gid.take();
+    } else if (sysfs.interface_is_elsewhere()) {
+      port.unusable = Error{"no network interface in this namespace", place, 0,
+                            "pass the NIC's interface into the container, or leave the NIC out with NCCL_IB_HCA"};
+    } else {
+      port.unusable = gid.take_error();
+    }
+  }
+
+  void select() {
+    std::erase_if(candidates_, [&](const Candidate& candidate) {
+      const bool out = !wishes_.selection.takes(candidate.port.device, candidate.port.port);
+      if (out) {
+        found_.remarks.push_back(
+            fmt::format("skipping {}:{}: left out by NCCL_IB_HCA", candidate.port.device, candidate.port.port));
+      }
+      return out;
+    });
+  }
+
+  void drop_virtual_functions() {
+    std::erase_if(candidates_, [&](const Candidate& virtual_one) {
+      if (virtual_one.physical_function.empty()) return false;
+      const auto owner = std::find_if(candidates_.begin(), candidates_.end(), [&](const Candidate& other) {
+        return fs::path(other.port.pci_path).filename() == virtual_one.physical_function && !other.port.unusable;
+      });
+      if (owner == candidates_.end()) return false;
+      found_.remarks.push_back(fmt::format("{} is a virtual function of {} (same port); using {} only",
+                                           virtual_one.port.device, owner->port.device, owner->port.device));
+      return true;
+    });
+  }
+
+  // NCCL orders NICs by PCI address; index N must mean the same NIC for every part of it (F25).
+  void order() {
+    std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& left, const Candidate& right) {
+      const std::string a = fs::path(left.port.pci_path).filename(), b = fs::path(right.port.pci_path).filename();
+      return std::tie(a, left.port.port) < std::tie(b, right.port.port);
+    });
+  }
+
+  void publish() {
+    const bool any_usable = std::any_of(candidates_.begin(), candidates_.end(),
+                                        [](const Candidate& candidate) { return !candidate.port.unusable; });
+    for (Candidate& candidate : candidates_) {
+      Port& port = candidate.port;
+      if (any_usable && port.unusable) {
+        found_.remarks.push_back("skipping " + port.unusable->text());
+        continue;
+      }
+      if (found_.ports.size() == kMostPorts) {
+        found_.remarks.push_back(
+            fmt::format("{} RDMA ports found, using the first {}; narrow NCCL_IB_HCA", candidates_.size(), kMostPorts));
+        return;
+      }
+      while (taken(port.guid, port.identity)) port.identity++;
+      found_.ports.push_back(std::move(port));
+    }
+  }
+
+  bool taken(std::uint64_t guid, int identity) const {
+    return std::any_of(found_.ports.begin(), found_.ports.end(),
+                       [&](const Port& port) { return port.guid == guid && port.identity == identity; });
+  }
+
+  verbs::Verbs& verbs_;
+  const Wishes& wishes_;
+  std::string sysfs_root_;
+  std::vector<Candidate> candidates_;
+  Discovery found_;
+};
+
+}  // namespace
+
+int speed_mbps(std::uint8_t active_speed, std::uint8_t active_width) {
+  int lane = 0, lanes = 0;
+  switch (active_speed) {
+    case 1: lane = 2'500; break;
+    case 2: lane = 5'000; break;
+    case 4:
+    case 8: lane = 10'000; break;
+    case 16: lane = 14'000; break;
+    case 32: lane = 25'000; break;
+    case 64: lane = 50'000; break;
+    case 128: lane = 100'000; break;
+    default: break;
+  }
+  switch (active_width) {
+    case 1: lanes = 1; break;
+    case 2: lanes = 4; break;
+    case 4: lanes = 8; break;
+    case 8: lanes = 12; break;
+    case 16: lanes = 2; break;
+    default: break;
+  }
+  return lane * lanes;
+}
+
+Discovery discover(verbs::Verbs& verbs, const Wishes& wishes, const std::string& sysfs) {
+  return Search(verbs, wishes, sysfs).run();
+}
+
+}  // namespace weft::devices

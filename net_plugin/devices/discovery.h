@@ -1,0 +1,55 @@
+// The RoCE ports of this host that Weft offers to NCCL, in PCI address order, and why others are left out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/result/result.h"
+#include "net_plugin/devices/gid.h"
+#include "net_plugin/devices/selection.h"
+#include "net_plugin/verbs/verbs.h"
+
+namespace weft::devices {
+
+struct Port {
+  std::string device;  // verbs name, "mlx5_0"
+  std::uint8_t port = 1;
+  std::string pci_path;  // real path of the PCI function below sysfs; empty where there is none
+  std::uint64_t guid = 0;
+  int identity = 1;  // with guid: unique among the listed ports (F28)
+  int speed_mbps = 0;
+  ibv_mtu path_mtu = IBV_MTU_1024;
+  GidEntry gid;
+  int max_qp = 0;
+  int max_qp_wr = 0;
+  int max_srq = 0;
+  int max_srq_wr = 0;
+  bool peer_memory = false;  // a kernel module lets the NIC register GPU memory
+  bool dmabuf = false;       // the driver takes dma-buf descriptors
+  std::optional<Error> unusable;
+
+  bool reaches_device_memory() const { return peer_memory || dmabuf; }
+};
+
+struct Wishes {
+  Selection selection;
+  GidWishes gid;
+};
+
+struct Discovery {
+  // With a usable port among them, only usable ones. Otherwise all RoCE ports that were asked for, each with the reason
+  // why it can't be used: then listen and connect fail with it, instead of the rank moving to another transport alone.
+  std::vector<Port> ports;
+  std::vector<std::string> remarks;  // one line for each port left out, and surprises of the selection
+  std::optional<Error> trouble;      // of the selection as a whole
+};
+
+// Opens every device once to ask it, and closes it again.
+Discovery discover(verbs::Verbs& verbs, const Wishes& wishes, const std::string& sysfs = "/sys");
+
+// Mbit/s of ibv_query_port(3)'s codes; 0 where a code is not known.
+int speed_mbps(std::uint8_t active_speed, std::uint8_t active_width);
+
+}  // namespace weft::devices

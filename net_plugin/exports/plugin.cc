@@ -1,0 +1,295 @@
+#include "net_plugin/exports/plugin.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+#include "net_plugin/exports/boundary.h"
+#include "net_plugin/exports/comm.h"
+#include "net_plugin/verbs/verbs.h"
+#include "net_plugin/version.h"
+
+namespace weft::exports {
+
+void ConnectedComm::adopt() {
+  device = link().device;
+  if (engine.sender) engine.sender->owner = this;
+  if (engine.receiver) engine.receiver->owner = this;
+}
+
+namespace {
+
+using transfer::Progress;
+using transfer::Registration;
+
+// One for the life of the library: NCCL's older interfaces have no finalize. It holds no thread and no device by itself; those live as
+// long as connections do.
+std::mutex state_mutex;
+std::unique_ptr<setup::Runtime> runtime;
+bool looked_for_devices = false;
+
+// connect() is called again with the same 128 bytes until it yields a connection: what is under way is kept in their last bytes.
+struct Pending {
+  std::uint64_t magic;
+  ConnectedComm* comm;
+};
+constexpr std::uint64_t kPendingMagic = 0x70656e64696e6721;
+constexpr std::size_t kPendingOffset = NCCL_NET_HANDLE_MAXSIZE - sizeof(Pending);
+
+Pending pending_of(const void* handle) {
+  Pending pending{};
+  std::memcpy(&pending, static_cast<const char*>(handle) + kPendingOffset, sizeof pending);
+  return pending;
+}
+
+void set_pending(void* handle, const Pending& pending) {
+  std::memcpy(static_cast<char*>(handle) + kPendingOffset, &pending, sizeof pending);
+}
+
+setup::Runtime* find_runtime() {
+  std::lock_guard lock(state_mutex);
+  return runtime.get();
+}
+
+// Not on the hot path: a connection fails once.
+ncclResult_t connection_failed(ConnectedComm& comm) {
+  const transfer::Failure& failure = *comm.link().failure();
+  const ncclResult_t code = failure.remote ? ncclRemoteError : ncclSystemError;
+  if (comm.reported) return code;
+  comm.reported = true;
+  const std::string text = failure.error.text();
+  comm.control->call([&] { comm.session->say_failed(text); });
+  return report(failure.error, code);
+}
+
+ncclResult_t close(ConnectedComm* comm) {
+  if (!comm) return ncclSuccess;
+  comm->control->call([&] { comm->session->say_closing(); });
+  comm->control->remove(comm->session);
+  delete comm;
+  return ncclSuccess;
+}
+
+ConnectedComm& sending(void* comm) { return *static_cast<ConnectedComm*>(static_cast<Comm*>(comm)); }
+
+}  // namespace
+
+ncclResult_t init(ncclDebugLogger_t logger) {
+  set_logger(logger);
+  std::lock_guard lock(state_mutex);
+  if (looked_for_devices) return ncclSuccess;
+  looked_for_devices = true;
+  settings::Loaded loaded = settings::load();
+  for (const std::string& warning : loaded.warnings) log(setup::LogLevel::warn, warning);
+  log(setup::LogLevel::info, fmt::format("version {}, {} of its settings given", kVersion, loaded.given.size()));
+  if (loaded.settings.disable) {
+    log(setup::LogLevel::info, "WEFT_DISABLE=1: no devices");
+    return ncclSuccess;
+  }
+  auto verbs = verbs::load();
+  if (!verbs) {
+    log(setup::LogLevel::info, "no devices: " + verbs.error().text());
+    return ncclSuccess;
+  }
+  std::optional<Error> trouble;
+  for (Error& error : loaded.errors) {
+    log(setup::LogLevel::warn, error.text());
+    if (!trouble) trouble = std::move(error);
+  }
+  runtime = setup::Runtime::create(verbs.take(), loaded.settings, std::move(trouble), log);
+  return ncclSuccess;
+}
+
+// Nothing to undo: devices are closed and the control thread has ended with the last connection.
+ncclResult_t finalize() { return ncclSuccess; }
+
+ncclResult_t devices(int* count) {
+  const setup::Runtime* here = find_runtime();
+  *count = here ? int(here->ports().size()) : 0;
+  return ncclSuccess;
+}
+
+ncclResult_t properties(int device, DeviceProperties* out) {
+  const setup::Runtime* here = find_runtime();
+  if (!here || device < 0 || std::size_t(device) >= here->ports().size()) {
+    return report(Error{fmt::format("no device {}", device), "getProperties", 0, {}}, ncclInvalidArgument);
+  }
+  const devices::Port& port = here->ports()[std::size_t(device)];
+  // NCCL's structure has pointers to non-const characters and never writes to them.
+  out->name = const_cast<char*>(port.device.c_str());
+  out->pci_path = port.pci_path.empty() ? nullptr : const_cast<char*>(port.pci_path.c_str());
+  out->guid = port.guid;
+  out->pointer_support = NCCL_PTR_HOST | (port.peer_memory ? NCCL_PTR_CUDA : 0) | (port.dmabuf ? NCCL_PTR_DMABUF : 0);
+  out->speed_mbps = port.speed_mbps;
+  out->port = port.identity;
+  out->max_connections = port.max_qp;
+  return ncclSuccess;
+}
+
+ncclResult_t listen(int device, void* handle, void** listen_comm) {
+  *listen_comm = nullptr;
+  setup::Runtime* here = find_runtime();
+  if (!here) return report(Error{"listen without a device", {}, 0, {}}, ncclInvalidUsage);
+  auto listening = here->listen(device, handle);
+  if (!listening) return report(listening.error(), ncclSystemError);
+  auto comm = std::make_unique<ListenComm>();
+  comm->control = std::move(listening->control);
+  comm->listener = std::move(listening->listener);
+  *listen_comm = static_cast<Comm*>(comm.release());
+  return ncclSuccess;
+}
+
+ncclResult_t connect(int device, int traffic_class, void* handle, void** send_comm) {
+  *send_comm = nullptr;
+  Pending pending = pending_of(handle);
+  if (pending.magic != kPendingMagic) {
+    setup::Runtime* here = find_runtime();
+    if (!here) return report(Error{"connect without a device", {}, 0, {}}, ncclInvalidUsage);
+    auto connecting = here->connect(device, handle, traffic_class);
+    if (!connecting) return report(connecting.error(), ncclSystemError);
+    auto comm = std::make_unique<ConnectedComm>(Comm::Kind::send);
+    comm->control = std::move(connecting->control);
+    comm->session = std::move(connecting->session);
+    pending = {kPendingMagic, comm.release()};
+    set_pending(handle, pending);
+  }
+  auto outcome = pending.comm->session->poll();
+  if (!outcome) return ncclSuccess;
+  set_pending(handle, {});
+  std::unique_ptr<ConnectedComm> comm(pending.comm);
+  if (!*outcome) {
+    comm->control->remove(comm->session);
+    return report(outcome->error(), ncclRemoteError);
+  }
+  comm->engine = outcome->take();
+  comm->adopt();
+  *send_comm = static_cast<Comm*>(comm.release());
+  return ncclSuccess;
+}
+
+ncclResult_t accept(void* listen_comm, void** receive_comm) {
+  *receive_comm = nullptr;
+  auto& listening = *static_cast<ListenComm*>(static_cast<Comm*>(listen_comm));
+  const auto now = std::chrono::steady_clock::now();
+  const auto sessions = listening.listener->sessions();
+  for (const auto& session : sessions) {
+    auto outcome = session->poll();
+    if (!outcome) continue;
+    if (!*outcome) return report(outcome->error(), ncclRemoteError);
+    auto comm = std::make_unique<ConnectedComm>(Comm::Kind::receive);
+    comm->control = listening.control;
+    comm->session = session;
+    comm->engine = outcome->take();
+    comm->adopt();
+    *receive_comm = static_cast<Comm*>(comm.release());
+    return ncclSuccess;
+  }
+  if (listening.give_up == setup::TimePoint{}) {
+    // The peer may come late: it connects when it has finished with its other peers. Hence more than one handshake's time.
+    listening.give_up = now + 3 * listening.listener->setup().options.connect_timeout;
+  }
+  if (now < listening.give_up || !sessions.empty()) return ncclSuccess;
+  return report(Error{"no peer has connected in time", listening.listener->setup().device->name(), ETIMEDOUT,
+                      "the peer's log says why; WEFT_CONNECT_TIMEOUT_MS sets the time"},
+                ncclRemoteError);
+}
+
+ncclResult_t close_send(void* comm) { return close(comm ? &sending(comm) : nullptr); }
+ncclResult_t close_receive(void* comm) { return close(comm ? &sending(comm) : nullptr); }
+
+ncclResult_t close_listen(void* listen_comm) {
+  if (!listen_comm) return ncclSuccess;
+  const std::unique_ptr<ListenComm> comm(static_cast<ListenComm*>(static_cast<Comm*>(listen_comm)));
+  comm->control->remove(comm->listener);
+  for (const auto& session : comm->listener->sessions()) {
+    // A session that accept() has handed out lives on with its connection.
+    if (!session->finished()) comm->control->remove(session);
+  }
+  return ncclSuccess;
+}
+
+ncclResult_t register_memory(void* comm, void* data, std::size_t size, int type, void** memory) {
+  *memory = nullptr;
+  ConnectedComm& connected = sending(comm);
+  const setup::Runtime* here = find_runtime();
+  auto region = connected.device->register_memory(data, size, here->relaxed_ordering());
+  if (!region) return report(region.error(), ncclSystemError);
+  *memory = new Registration{region.take(), type == NCCL_PTR_CUDA};
+  return ncclSuccess;
+}
+
+ncclResult_t register_dmabuf(void* comm, void* data, std::size_t size, int type, std::uint64_t offset, int fd,
+                             void** memory) {
+  *memory = nullptr;
+  ConnectedComm& connected = sending(comm);
+  const setup::Runtime* here = find_runtime();
+  auto region = connected.device->register_dmabuf(data, size, offset, fd, here->relaxed_ordering());
+  if (!region) return report(region.error(), ncclSystemError);
+  *memory = new Registration{region.take(), type == NCCL_PTR_CUDA};
+  return ncclSuccess;
+}
+
+ncclResult_t deregister_memory(void*, void* memory) {
+  delete static_cast<Registration*>(memory);
+  return ncclSuccess;
+}
+
+ncclResult_t send(void* send_comm, void* data, std::size_t size, int tag, void* memory, void** request) {
+  ConnectedComm& comm = sending(send_comm);
+  transfer::Request* started = nullptr;
+  const Progress progress = comm.engine.sender->send(data, size, tag, *static_cast<Registration*>(memory), &started);
+  *request = started;
+  return progress == Progress::failed ? connection_failed(comm) : ncclSuccess;
+}
+
+template <class Size>
+ncclResult_t receive(void* receive_comm, int count, void** data, const Size* sizes, const int* tags, void** memory,
+                     void** request) {
+  *request = nullptr;
+  ConnectedComm& comm = sending(receive_comm);
+  if (count < 1 || count > kMaxReceives) {
+    return report(Error{fmt::format("{} receives at once", count), "irecv", 0, "allowed: 1 to 8"}, ncclInvalidArgument);
+  }
+  transfer::Receive receives[kMaxReceives];
+  for (int i = 0; i < count; i++) {
+    receives[i] = {data[i], std::size_t(sizes[i]), tags[i], static_cast<Registration*>(memory[i])};
+  }
+  transfer::Request* started = nullptr;
+  const Progress progress = comm.engine.receiver->receive(receives, count, &started);
+  *request = started;
+  return progress == Progress::failed ? connection_failed(comm) : ncclSuccess;
+}
+
+template ncclResult_t receive<int>(void*, int, void**, const int*, const int*, void**, void**);
+template ncclResult_t receive<std::size_t>(void*, int, void**, const std::size_t*, const int*, void**, void**);
+
+ncclResult_t flush(void* receive_comm, int count, void** data, const int* sizes, void** memory, void** request) {
+  *request = nullptr;
+  ConnectedComm& comm = sending(receive_comm);
+  if (count < 1 || count > kMaxReceives) {
+    return report(Error{fmt::format("{} buffers at once", count), "iflush", 0, "allowed: 1 to 8"}, ncclInvalidArgument);
+  }
+  transfer::Receive receives[kMaxReceives];
+  for (int i = 0; i < count; i++) {
+    receives[i] = {data[i], std::size_t(sizes[i]), 0, static_cast<Registration*>(memory[i])};
+  }
+  transfer::Request* started = nullptr;
+  const Progress progress = comm.engine.receiver->flush(receives, count, &started);
+  *request = started;
+  return progress == Progress::failed ? connection_failed(comm) : ncclSuccess;
+}
+
+ncclResult_t test(void* opaque, int* done, int* sizes) {
+  auto& request = *static_cast<transfer::Request*>(opaque);
+  *done = 0;
+  const bool is_send = request.kind == transfer::RequestKind::send;
+  const Progress progress =
+      is_send ? request.sender->test(request, sizes) : request.receiver->test(request, sizes);
+  if (progress == Progress::done) *done = 1;
+  if (progress != Progress::failed) return ncclSuccess;
+  return connection_failed(*static_cast<ConnectedComm*>(is_send ? request.sender->owner : request.receiver->owner));
+}
+
+}  // namespace weft::exports
