@@ -206,7 +206,7 @@ TEST_F(Verbs, ACutLinkEndsInRetryExceeded) {
 
 TEST_F(Verbs, LossIsRepaired) {
   EndpointOptions options;
-  options.timeout = 10;
+  options.timeout = 14;
   open(options);
   host->control(R"({"nics": {"mlx5_0": {"drop_ppm": 20000}, "mlx5_1": {"drop_ppm": 20000}}})");
   usleep(120'000);

@@ -128,7 +128,7 @@ class FaultTest(HostsTest):
     def test_two_percent_loss_both_ways_is_repaired(self):
         for host in "ab":
             self.hosts.control(host, drop_ppm=20000)
-        finish(self, *self.exchange("--rounds", "20", "--timeout", "10"))
+        finish(self, *self.exchange("--rounds", "10", "--timeout", "14"))
         retransmitted = sum(port["retransmitted"] for port in self.hosts.statistics("a"))
         self.assertGreater(retransmitted, 0)
 
@@ -137,7 +137,7 @@ class FaultTest(HostsTest):
         finish(self, *self.exchange())
 
     def test_a_short_cut_is_survived(self):
-        processes = self.exchange("--rounds", "300", "--timeout", "14")
+        processes = self.exchange("--rounds", "300", "--timeout", "16")
         time.sleep(0.2)
         self.hosts.control("b", port="down")
         time.sleep(0.2)
