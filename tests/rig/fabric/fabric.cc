@@ -1,0 +1,296 @@
+#include "tests/rig/fabric/fabric.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tests/rig/fabric/command.h"
+#include "tests/rig/fabric/isolation.h"
+
+namespace weft::fabric {
+namespace {
+
+// A tbf queue never drops as long as it holds what all queue pairs that can meet in it may have in flight: 128 paths of 256 KiB and more.
+constexpr const char* kQueueLimit = "128mb";
+// The bucket must take the largest packet; batches larger than it are split into packets.
+constexpr const char* kBurst = "32kb";
+
+Result<void> done(Result<std::string> output) {
+  if (!output) return output.take_error();
+  return {};
+}
+
+Result<void> ip_batch(const std::string& network, const std::string& lines) {
+  if (lines.empty()) return {};
+  if (network.empty()) return done(must_run({"ip", "-batch", "-"}, lines));
+  return done(must_run({"ip", "-n", network, "-batch", "-"}, lines));
+}
+
+// Does something inside a network namespace, in a child process: the namespace of a process can't be changed and changed back safely.
+Result<void> inside(const std::string& network, const std::function<Result<void>()>& work) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child < 0) return system_error("fork failed", errno, network);
+  if (child == 0) {
+    auto result = enter_network(network);
+    if (result) result = work();
+    if (!result) std::fprintf(stderr, "rig: %s: %s\n", network.c_str(), result.error().text().c_str());
+    _exit(result ? 0 : 1);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return system_error("waitpid failed", errno, network);
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  return Error{"could not be set up (see above)", network, 0, {}};
+}
+
+Result<void> write_setting(const std::string& path, const std::string& value) {
+  std::ofstream file(path);
+  file << value;
+  file.close();
+  if (!file) return system_error(fmt::format("cannot write {}", value), errno, path);
+  return {};
+}
+
+// Packets of one flow must not overtake each other: with several CPUs each interface's packets are handed to one of them.
+Result<void> one_cpu_per_interface() {
+  if (auto mounted = remount_sysfs(); !mounted) return mounted;
+  for (const auto& interface : std::filesystem::directory_iterator("/sys/class/net")) {
+    const std::filesystem::path queue = interface.path() / "queues/rx-0/rps_cpus";
+    if (!std::filesystem::exists(queue)) continue;
+    if (auto written = write_setting(queue, "1"); !written) return written;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> LinuxHash::leaf_settings() const {
+  return {"net/ipv4/fib_multipath_hash_policy=1", fmt::format("net/ipv4/fib_multipath_hash_seed={}", seed_)};
+}
+
+Result<std::unique_ptr<Fabric>> Fabric::create(const Topology& topology, const PathHash& hash) {
+  std::unique_ptr<Fabric> fabric(new Fabric(topology));
+  std::vector<std::string> names;
+  for (int host = 0; host < topology.hosts; host++) names.push_back(host_name(host));
+  for (int leaf = 0; leaf < leaf_count(topology); leaf++) names.push_back(leaf_name(leaf));
+  for (int spine = 0; spine < topology.spines; spine++) names.push_back(spine_name(spine));
+  for (const std::string& name : names) {
+    if (auto made = make_network(name); !made) return made.take_error();
+  }
+  if (auto linked = fabric->make_links(); !linked) return linked.take_error();
+  // Forwarding and the hash first: routes take the policy in force when they are used.
+  if (auto configured = fabric->configure_kernel(hash); !configured) return configured.take_error();
+  if (auto addressed = fabric->address_hosts(); !addressed) return addressed.take_error();
+  for (int leaf = 0; leaf < leaf_count(topology); leaf++) {
+    if (auto addressed = fabric->address_leaf(leaf); !addressed) return addressed.take_error();
+  }
+  for (int spine = 0; spine < topology.spines; spine++) {
+    if (auto addressed = fabric->address_spine(spine); !addressed) return addressed.take_error();
+  }
+  if (auto shaped = fabric->shape(); !shaped) return shaped.take_error();
+  return fabric;
+}
+
+Result<void> Fabric::make_links() const {
+  std::string lines;
+  const auto link = [&](const std::string& left, const std::string& left_port, const std::string& right,
+                        const std::string& right_port) {
+    lines += fmt::format("link add {} mtu {} netns {} type veth peer name {} mtu {} netns {}\n", left_port, topology_.mtu,
+                         left, right_port, topology_.mtu, right);
+  };
+  for (const Nic& nic : nics(topology_)) link(host_name(nic.host), nic.netdev, leaf_name(nic.leaf), nic.leaf_port);
+  for (const SpineLink& spine : spine_links(topology_)) {
+    link(leaf_name(spine.leaf), spine.leaf_port, spine_name(spine.spine), spine.spine_port);
+  }
+  return ip_batch("", lines);
+}
+
+Result<void> Fabric::address_hosts() const {
+  for (int host = 0; host < topology_.hosts; host++) {
+    std::string lines = "link set lo up\n";
+    for (int rail = 0; rail < topology_.rails; rail++) {
+      const Nic nic = nic_of(topology_, host, rail);
+      lines += fmt::format("addr add {}/24 dev {}\nlink set {} up\n", nic.address, nic.netdev, nic.netdev);
+    }
+    for (int rail = 0; rail < topology_.rails; rail++) {
+      const Nic nic = nic_of(topology_, host, rail);
+      // A rail's other hosts through this rail's NIC; what is on no rail of ours through the first.
+      lines += fmt::format("route add 10.{}.0.0/16 via {}\n", rail + 1, nic.gateway);
+      if (rail == 0) lines += fmt::format("route add default via {}\n", nic.gateway);
+    }
+    if (auto added = ip_batch(host_name(host), lines); !added) return added;
+  }
+  return {};
+}
+
+Result<void> Fabric::address_leaf(int leaf) const {
+  std::string lines = "link set lo up\n", routes;
+  std::string next_hops;
+  for (const SpineLink& link : spine_links(topology_)) {
+    if (link.leaf != leaf) continue;
+    lines += fmt::format("addr add {}/30 dev {}\nlink set {} up\n", link.leaf_address, link.leaf_port, link.leaf_port);
+    next_hops += fmt::format(" nexthop via {} weight 1", link.spine_address);
+  }
+  for (const Nic& nic : nics(topology_)) {
+    if (nic.leaf == leaf) {
+      lines += fmt::format("addr add {}/24 dev {}\nlink set {} up\n", nic.gateway, nic.leaf_port, nic.leaf_port);
+    } else if (!next_hops.empty()) {
+      routes += fmt::format("route add {}{}\n", nic.subnet, next_hops);
+    }
+  }
+  return ip_batch(leaf_name(leaf), lines + routes);
+}
+
+std::string Fabric::spine_routes(int spine) const {
+  std::string lines;
+  for (const SpineLink& link : spine_links(topology_)) {
+    if (link.spine != spine) continue;
+    for (const Nic& nic : nics(topology_)) {
+      if (nic.leaf == link.leaf) lines += fmt::format("route replace {} via {}\n", nic.subnet, link.leaf_address);
+    }
+  }
+  return lines;
+}
+
+Result<void> Fabric::address_spine(int spine) const {
+  std::string lines = "link set lo up\n";
+  for (const SpineLink& link : spine_links(topology_)) {
+    if (link.spine != spine) continue;
+    lines += fmt::format("addr add {}/30 dev {}\nlink set {} up\n", link.spine_address, link.spine_port, link.spine_port);
+  }
+  return ip_batch(spine_name(spine), lines + spine_routes(spine));
+}
+
+Result<void> Fabric::shape() const {
+  std::map<std::string, std::string> lines;  // by namespace
+  const auto limit = [&](const std::string& network, const std::string& port, int mbps, int delay_us) {
+    std::string& text = lines[network];
+    text += fmt::format("qdisc add dev {} root handle 1: tbf rate {}mbit burst {} limit {}\n", port, mbps, kBurst, kQueueLimit);
+    if (delay_us > 0) {
+      text += fmt::format("qdisc add dev {} parent 1:1 handle 2: netem delay {}us limit 1000000\n", port, delay_us);
+    }
+  };
+  for (const Nic& nic : nics(topology_)) {
+    limit(host_name(nic.host), nic.netdev, topology_.nic_mbps, 0);
+    limit(leaf_name(nic.leaf), nic.leaf_port, topology_.nic_mbps, 0);
+  }
+  for (const SpineLink& link : spine_links(topology_)) {
+    limit(leaf_name(link.leaf), link.leaf_port, topology_.spine_mbps, topology_.delay_us);
+    limit(spine_name(link.spine), link.spine_port, topology_.spine_mbps, topology_.delay_us);
+  }
+  for (const auto& [network, text] : lines) {
+    if (auto added = done(must_run({"tc", "-n", network, "-batch", "-"}, text)); !added) return added;
+  }
+  return {};
+}
+
+Result<void> Fabric::configure_kernel(const PathHash& hash) const {
+  const auto configure = [](const std::string& network, std::vector<std::string> settings) {
+    return inside(network, [&]() -> Result<void> {
+      for (const std::string& setting : settings) {
+        const std::size_t equal = setting.find('=');
+        auto written = write_setting("/proc/sys/" + setting.substr(0, equal), setting.substr(equal + 1));
+        if (!written) return written;
+      }
+      return one_cpu_per_interface();
+    });
+  };
+  const std::vector<std::string> plain = {"net/ipv4/ip_forward=1", "net/ipv4/conf/all/rp_filter=0",
+                                          "net/ipv4/conf/default/rp_filter=0"};
+  std::vector<std::string> leaf = plain;
+  for (const std::string& setting : hash.leaf_settings()) leaf.push_back(setting);
+  for (int i = 0; i < topology_.hosts; i++) {
+    if (auto set = configure(host_name(i), plain); !set) return set;
+  }
+  for (int i = 0; i < leaf_count(topology_); i++) {
+    if (auto set = configure(leaf_name(i), leaf); !set) return set;
+  }
+  for (int i = 0; i < topology_.spines; i++) {
+    if (auto set = configure(spine_name(i), plain); !set) return set;
+  }
+  return {};
+}
+
+Result<void> Fabric::set_spine(int spine, bool up) {
+  std::map<std::string, std::string> lines;
+  for (const SpineLink& link : spine_links(topology_)) {
+    if (link.spine != spine) continue;
+    lines[leaf_name(link.leaf)] += fmt::format("link set {} {}\n", link.leaf_port, up ? "up" : "down");
+    lines[spine_name(spine)] += fmt::format("link set {} {}\n", link.spine_port, up ? "up" : "down");
+  }
+  // A route with one next hop goes with its link; the leaves' multipath routes keep the dead next hop and take it up again.
+  if (up) lines[spine_name(spine)] += spine_routes(spine);
+  for (const auto& [network, text] : lines) {
+    if (auto set = ip_batch(network, text); !set) return set;
+  }
+  return {};
+}
+
+Result<void> Fabric::set_forwarding(int spine, bool works) {
+  return inside(spine_name(spine), [&] { return write_setting("/proc/sys/net/ipv4/ip_forward", works ? "1" : "0"); });
+}
+
+Result<std::vector<SpineTraffic>> Fabric::traffic() const {
+  std::vector<SpineTraffic> all;
+  for (int spine = 0; spine < topology_.spines; spine++) {
+    auto text = must_run({"ip", "-n", spine_name(spine), "-s", "-j", "link", "show"});
+    if (!text) return text.take_error();
+    const auto links = nlohmann::json::parse(*text, nullptr, false);
+    if (!links.is_array()) return Error{"not the JSON that was expected", "ip -s -j link show", 0, {}};
+    SpineTraffic one;
+    one.name = spine_name(spine);
+    one.bytes_by_leaf.resize(std::size_t(leaf_count(topology_)));
+    for (const SpineLink& link : spine_links(topology_)) {
+      if (link.spine != spine) continue;
+      for (const auto& entry : links) {
+        if (entry.value("ifname", "") != link.spine_port) continue;
+        const auto bytes = entry.at("stats64").at("rx").at("bytes").get<std::uint64_t>();
+        one.bytes_by_leaf[std::size_t(link.leaf)] = bytes;
+        one.bytes += bytes;
+      }
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+Result<std::vector<std::string>> Fabric::predict(const std::vector<Flow>& flows) const {
+  std::vector<std::string> spines(flows.size());
+  std::map<int, std::vector<std::size_t>> by_leaf;
+  std::map<std::string, Nic> by_address;
+  for (const Nic& nic : nics(topology_)) by_address[nic.address] = nic;
+  for (std::size_t i = 0; i < flows.size(); i++) {
+    const auto source = by_address.find(flows[i].source);
+    if (source != by_address.end()) by_leaf[source->second.leaf].push_back(i);
+  }
+  for (const auto& [leaf, indices] : by_leaf) {
+    std::string lines;
+    for (const std::size_t i : indices) {
+      // With "iif" the kernel answers as for a packet that it forwards, hash included.
+      lines += fmt::format("route get {} from {} iif {} ipproto udp sport {} dport 4791\n", flows[i].destination,
+                           flows[i].source, by_address[flows[i].source].leaf_port, flows[i].source_port);
+    }
+    auto text = must_run({"ip", "-n", leaf_name(leaf), "-o", "-batch", "-"}, lines);
+    if (!text) return text.take_error();
+    std::size_t start = 0;
+    for (const std::size_t i : indices) {
+      const std::size_t end = std::min(text->find('\n', start), text->size());
+      const std::string line = text->substr(start, end - start);
+      start = std::min(end + 1, text->size());
+      const std::size_t port = line.find(" dev up");
+      if (port != std::string::npos) spines[i] = spine_name(std::stoi(line.substr(port + 7)) - 1);
+    }
+  }
+  return spines;
+}
+
+}  // namespace weft::fabric

@@ -1,0 +1,59 @@
+#include "tests/rig/fabric/topology.h"
+
+#include <fmt/format.h>
+
+namespace weft::fabric {
+
+std::string host_name(int host) { return fmt::format("h{}", host + 1); }
+std::string leaf_name(int leaf) { return fmt::format("l{}", leaf + 1); }
+std::string spine_name(int spine) { return fmt::format("s{}", spine + 1); }
+
+int leaf_count(const Topology& topology) {
+  const int groups = (topology.hosts + topology.hosts_per_leaf - 1) / topology.hosts_per_leaf;
+  return groups * topology.rails;
+}
+
+int leaf_of(const Topology& topology, int host, int rail) {
+  return host / topology.hosts_per_leaf * topology.rails + rail;
+}
+
+Nic nic_of(const Topology& topology, int host, int rail) {
+  Nic nic;
+  nic.host = host;
+  nic.rail = rail;
+  nic.netdev = fmt::format("rail{}", rail);
+  nic.address = fmt::format("10.{}.{}.2", rail + 1, host + 1);
+  nic.gateway = fmt::format("10.{}.{}.1", rail + 1, host + 1);
+  nic.subnet = fmt::format("10.{}.{}.0/24", rail + 1, host + 1);
+  nic.leaf = leaf_of(topology, host, rail);
+  nic.leaf_port = fmt::format("h{}r{}", host + 1, rail);
+  return nic;
+}
+
+std::vector<Nic> nics(const Topology& topology) {
+  std::vector<Nic> all;
+  for (int host = 0; host < topology.hosts; host++) {
+    for (int rail = 0; rail < topology.rails; rail++) all.push_back(nic_of(topology, host, rail));
+  }
+  return all;
+}
+
+std::vector<SpineLink> spine_links(const Topology& topology) {
+  std::vector<SpineLink> links;
+  for (int leaf = 0; leaf < leaf_count(topology); leaf++) {
+    for (int spine = 0; spine < topology.spines; spine++) {
+      SpineLink link;
+      link.leaf = leaf;
+      link.spine = spine;
+      link.leaf_port = fmt::format("up{}", spine + 1);
+      link.spine_port = fmt::format("down{}", leaf + 1);
+      // One /30 a link: 10.(128 + leaf).spine.0.
+      link.leaf_address = fmt::format("10.{}.{}.1", 128 + leaf, spine);
+      link.spine_address = fmt::format("10.{}.{}.2", 128 + leaf, spine);
+      links.push_back(link);
+    }
+  }
+  return links;
+}
+
+}  // namespace weft::fabric
