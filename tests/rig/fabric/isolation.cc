@@ -133,14 +133,22 @@ Result<void> remount_sysfs() {
 }
 
 Result<void> join_isolated(int process) {
-  for (const char* kind : {"user", "mnt", "net", "pid_for_children"}) {
-    const std::string path = fmt::format("/proc/{}/ns/{}", process, kind);
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return system_error("the standing rig has gone", errno, path, "rig up");
-    const int failed = setns(file, 0) != 0 ? errno : 0;
-    close(file);
+  struct Namespace {
+    const char* kind;
+    int file;
+  };
+  // All are opened before the first is joined: /proc is another one afterwards.
+  Namespace all[] = {{"user", -1}, {"mnt", -1}, {"net", -1}, {"pid_for_children", -1}};
+  for (Namespace& one : all) {
+    const std::string path = fmt::format("/proc/{}/ns/{}", process, one.kind);
+    one.file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (one.file < 0) return system_error("the standing rig has gone", errno, path, "rig up");
+  }
+  for (const Namespace& one : all) {
+    const int failed = setns(one.file, 0) != 0 ? errno : 0;
+    close(one.file);
     // Joining the user namespace that one is in already is refused; for root there is none to join.
-    if (failed && std::string(kind) != "user") return system_error("setns failed", failed, path);
+    if (failed && std::string(one.kind) != "user") return system_error("setns failed", failed, one.kind);
   }
   return {};
 }
