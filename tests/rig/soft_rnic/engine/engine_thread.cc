@@ -12,11 +12,11 @@
 namespace weft::soft_rnic {
 namespace {
 
-// The application counts as polling this long after its last poll.
-constexpr Nanoseconds kPollingFor = 500 * kMicrosecond;
-// How long the thread sleeps at a time while the application polls: a thread that woke for every packet would only
-// fight with the application for the lock (measured: README.md).
-constexpr Nanoseconds kNap = 250 * kMicrosecond;
+// While the application polls, the thread only looks now and then whether it still does: a thread that woke for every packet
+// would fight with the application for lock and processor. The first look comes soon, since many applications poll for a
+// moment only and then wait for memory to change; each further one later.
+constexpr Nanoseconds kShortestNap = 40 * kMicrosecond;
+constexpr Nanoseconds kLongestNap = 640 * kMicrosecond;
 constexpr Nanoseconds kLongestSleep = 50 * kMillisecond;
 constexpr Nanoseconds kShortestSleep = 20 * kMicrosecond;
 constexpr Nanoseconds kControlPeriod = 50 * kMillisecond;
@@ -31,34 +31,48 @@ void clear(int eventfd) {
   [[maybe_unused]] const ssize_t size = read(eventfd, &count, sizeof count);
 }
 
+void sleep_until(Nanoseconds time) {
+  const timespec end = duration(time);
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, nullptr);
+}
+
 }  // namespace
 
 void Nic::run() {
   pthread_setname_np(pthread_self(), "soft_rnic");
+  Nanoseconds nap = 0;  // 0: the application does not poll, packets wake the thread
   while (!stop_) {
-    Nanoseconds now = monotonic_now();
-    // Announced before service_due_ is read: whoever lowers it from here on sees that a wake-up is needed.
-    thread_wakes_at_ = kNever;
-    const Nanoseconds due = service_due_;
-    Nanoseconds sleep = std::clamp(due == kNever ? kLongestSleep : due - now, kShortestSleep, kLongestSleep);
-    const bool application_polls = now - last_poll_ < kPollingFor;
-    if (application_polls) sleep = std::min(sleep, kNap);
-    thread_wakes_at_ = now + sleep;
-    const timespec wait = duration(sleep);
-    if (application_polls) {
-      nanosleep(&wait, nullptr);
+    const Nanoseconds begin = monotonic_now();
+    if (nap > 0) {
+      sleep_until(std::min(begin + nap, service_due_.load()));
     } else {
-      pollfd sources[2] = {{loan_.socket.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
-      ppoll(sources, 2, &wait, nullptr);
-      if (sources[1].revents != 0) clear(wake_.get());
+      wait_for_packets(begin);
     }
-    thread_wakes_at_ = 0;
-    now = monotonic_now();
+    const Nanoseconds now = monotonic_now();
     housekeeping(now);
-    if (now - last_poll_ < kNap && now < service_due_) continue;
+    const bool application_polled = last_poll_ >= begin;
+    if (application_polled) {
+      nap = std::clamp(2 * nap, kShortestNap, kLongestNap);
+      if (now < service_due_) continue;
+    } else {
+      nap = 0;
+    }
     const std::lock_guard lock(mutex_);
     progress();
   }
+}
+
+void Nic::wait_for_packets(Nanoseconds now) {
+  // Announced before service_due_ is read: whoever lowers it from here on sees that a wake-up is needed.
+  thread_wakes_at_ = kNever;
+  const Nanoseconds due = service_due_;
+  const Nanoseconds sleep = std::clamp(due == kNever ? kLongestSleep : due - now, kShortestSleep, kLongestSleep);
+  thread_wakes_at_ = now + sleep;
+  const timespec wait = duration(sleep);
+  pollfd sources[2] = {{loan_.socket.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+  ppoll(sources, 2, &wait, nullptr);
+  if (sources[1].revents != 0) clear(wake_.get());
+  thread_wakes_at_ = 0;
 }
 
 void Nic::housekeeping(Nanoseconds now) {

@@ -78,6 +78,7 @@ class Nic {
       std::function<void()> publish_statistics);
 
   void run();
+  void wait_for_packets(Nanoseconds now);
   void housekeeping(Nanoseconds now);
   void apply_faults(const Faults& faults);
   void progress();
