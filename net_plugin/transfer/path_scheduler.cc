@@ -7,14 +7,17 @@ namespace {
 
 // Weight of the newest measurement of a path.
 constexpr double kWeight = 0.25;
-// A path's queue may last so many times the shortest time of a piece: long enough that the path does not run dry between a
-// completion and the next post, short enough that a message does not wait behind another on one path.
-constexpr double kDepth = 2.0;
+// Weight of the newest measurement of any path in the average over all.
+constexpr double kAverageWeight = 1.0 / 16;
+// A path's queue may last so many times what a piece takes on average. More than one, so that a path which is alone on its spine does not run dry
+// between a completion and the next post; not many more, so that a message does not wait behind another on one path.
+constexpr double kDepth = 1.5;
+// Smaller pieces say more about the fixed part of a round trip than about a path's share of the link.
+constexpr std::size_t kSmallestMeasured = 4096;
 // An idle path is passed over while its piece would take so many times longer than the queue of the others may last …
 constexpr double kTooSlow = 6.0;
 // … but tried again when its measurement is older than so many times what it said.
 constexpr double kStale = 8.0;
-constexpr Nanoseconds kPeriod = 1'000'000'000;
 
 }  // namespace
 
@@ -24,10 +27,7 @@ double PathScheduler::expected(const Path& path, std::size_t bytes) const {
   return path.time_per_byte * double(path.under_way + bytes);
 }
 
-Nanoseconds PathScheduler::depth() const {
-  const double shortest = shortest_before_ == 0 ? shortest_now_ : std::min(shortest_now_, shortest_before_);
-  return Nanoseconds(kDepth * shortest);
-}
+Nanoseconds PathScheduler::depth() const { return Nanoseconds(kDepth * piece_time_); }
 
 int PathScheduler::choose(std::size_t bytes, Nanoseconds now) const {
   int best = -1, slow = -1;
@@ -71,16 +71,11 @@ void PathScheduler::completed(int index, std::size_t bytes, std::size_t under_wa
                               Nanoseconds now) {
   Path& path = paths_[std::size_t(index)];
   path.under_way -= bytes;
-  if (bytes == 0) return;
-  const double took = double(now - posted_at), sample = took / double(under_way);
+  if (bytes < kSmallestMeasured) return;
+  const double sample = double(now - posted_at) / double(under_way), piece = sample * double(bytes);
   path.time_per_byte = path.time_per_byte == 0 ? sample : path.time_per_byte + kWeight * (sample - path.time_per_byte);
   path.measured_at = now;
-  if (now - period_start_ > kPeriod) {
-    shortest_before_ = shortest_now_;
-    shortest_now_ = took;
-    period_start_ = now;
-  }
-  shortest_now_ = shortest_now_ == 0 ? took : std::min(shortest_now_, took);
+  piece_time_ = piece_time_ == 0 ? piece : piece_time_ + kAverageWeight * (piece - piece_time_);
 }
 
 }  // namespace weft::transfer

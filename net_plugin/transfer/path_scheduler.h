@@ -39,10 +39,8 @@ class PathScheduler {
   double expected(const Path& path, std::size_t bytes) const;
 
   std::vector<Path> paths_;
-  // The shortest time of a piece: in the period under way and in the one before, so that the figure forgets.
-  double shortest_now_ = 0;
-  double shortest_before_ = 0;
-  Nanoseconds period_start_ = 0;
+  // What a piece takes on a path, on average over the paths: the time that its bytes wait for their share of the link.
+  double piece_time_ = 0;
   int turn_ = 0;  // where the search starts: equal paths take turns
 };
 

@@ -189,6 +189,8 @@ std::optional<Error> override_one(nlohmann::json& document, const std::string& t
   if (parsed.is_discarded()) parsed = value;
   nlohmann::json* place = &document;
   const std::string path = text.substr(0, equal);
+  // Environment variables are strings, whatever they look like.
+  if (path.rfind("environment.", 0) == 0) parsed = value;
   for (std::size_t start = 0; start <= path.size();) {
     const std::size_t dot = std::min(path.find('.', start), path.size());
     const std::string key = path.substr(start, dot - start);
