@@ -286,6 +286,59 @@ TEST_F(Verbs, SharedReceiveQueueServesAndWarns) {
   EXPECT_EQ(ibv_destroy_srq(second), 0);
 }
 
+TEST_F(Verbs, AQueuePairOnASharedQueueReceivesAndWarns) {
+  EndpointOptions options;
+  options.shared_receives = 8;
+  open(options);
+  ibv_srq_attr limit{};
+  limit.srq_limit = 7;
+  ibv_recv_wr receive{};
+  ibv_recv_wr* bad = nullptr;
+  EXPECT_EQ(ibv_post_recv(right->queue_pair(0), &receive, &bad), EINVAL) << "it has no receive queue of its own";
+  for (receive.wr_id = 0; receive.wr_id < 8; ++receive.wr_id) {
+    ASSERT_EQ(ibv_post_srq_recv(right->shared_receives(), &receive, &bad), 0);
+  }
+  ASSERT_EQ(ibv_modify_srq(right->shared_receives(), &limit, IBV_SRQ_LIMIT), 0);
+  EXPECT_EQ(ibv_destroy_srq(right->shared_receives()), EBUSY);
+  for (std::uint64_t id = 0; id < 2; ++id) {
+    ASSERT_TRUE(left->post(0, request(IBV_WR_RDMA_WRITE_WITH_IMM, id), 0, 100));
+    EXPECT_EQ(wait(*right).wr_id, id);
+  }
+  ibv_async_event event{};
+  ASSERT_EQ(ibv_get_async_event(right->context(), &event), 0);
+  EXPECT_EQ(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+  EXPECT_EQ(event.element.srq, right->shared_receives());
+  ibv_qp_attr broken{};
+  broken.qp_state = IBV_QPS_ERR;
+  ASSERT_EQ(ibv_modify_qp(right->queue_pair(0), &broken, IBV_QP_STATE), 0);
+  ASSERT_EQ(ibv_get_async_event(right->context(), &event), 0);
+  EXPECT_EQ(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED) << "the shared queue itself is not flushed";
+}
+
+TEST_F(Verbs, ANewAddressInSqdMovesThePort) {
+  ibv_qp_attr attributes{};
+  ibv_qp_init_attr initial{};
+  ASSERT_EQ(ibv_query_qp(left->queue_pair(0), &attributes, IBV_QP_AV, &initial), 0);
+  const auto change = [&](ibv_qp_state state, int mask) {
+    attributes.qp_state = state;
+    return ibv_modify_qp(left->queue_pair(0), &attributes, mask);
+  };
+  attributes.ah_attr.grh.flow_label = 33;
+  EXPECT_EQ(change(IBV_QPS_RTS, IBV_QP_AV), EINVAL) << "not while sending";
+  attributes.en_sqd_async_notify = 1;
+  ASSERT_EQ(change(IBV_QPS_SQD, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+  ibv_async_event event{};
+  ASSERT_EQ(ibv_get_async_event(left->context(), &event), 0);
+  EXPECT_EQ(event.event_type, IBV_EVENT_SQ_DRAINED);
+  ASSERT_EQ(change(IBV_QPS_SQD, IBV_QP_STATE | IBV_QP_AV), 0);
+  ASSERT_TRUE(left->post_write(0, 1, 0, 100));
+  EXPECT_FALSE(left->wait(std::chrono::milliseconds(50))) << "requests wait until the queue pair sends again";
+  ASSERT_EQ(change(IBV_QPS_RTS, IBV_QP_STATE), 0);
+  EXPECT_EQ(wait(*left).status, IBV_WC_SUCCESS);
+  ASSERT_EQ(ibv_query_qp(left->queue_pair(0), &attributes, IBV_QP_AV, &initial), 0);
+  EXPECT_EQ(attributes.ah_attr.grh.flow_label, 33U);
+}
+
 TEST_F(Verbs, UnreachablePeersAreAnErrorOfModify) {
   ibv_qp_init_attr initial{};
   initial.send_cq = initial.recv_cq = left->completions();

@@ -12,9 +12,9 @@
 namespace weft::soft_rnic {
 namespace {
 
-// While the application polls, the thread only looks now and then whether it still does: a thread that woke for every packet
-// would fight with the application for lock and processor. The first look comes soon, since many applications poll for a
-// moment only and then wait for memory to change; each further one later.
+// While the application polls, the thread only looks now and then whether it still does: a thread that woke for every
+// packet would fight with the application for lock and processor. The first look comes soon, since many applications
+// poll for a moment only and then wait for memory to change; each further one later.
 constexpr Nanoseconds kShortestNap = 40 * kMicrosecond;
 constexpr Nanoseconds kLongestNap = 640 * kMicrosecond;
 constexpr Nanoseconds kLongestSleep = 50 * kMillisecond;

@@ -87,8 +87,15 @@ Result<Endpoint> Endpoint::open(const EndpointOptions& options) {
   if (endpoint.region_ == nullptr || endpoint.completions_ == nullptr) {
     return system_error("cannot set up memory and completion queue", errno, options.device);
   }
+  if (options.shared_receives > 0) {
+    ibv_srq_init_attr shared{};
+    shared.attr = {options.shared_receives, 1, 0};
+    endpoint.shared_receives_.reset(ibv_create_srq(endpoint.domain_.get(), &shared));
+    if (endpoint.shared_receives_ == nullptr) return system_error("cannot create a shared receive queue", errno);
+  }
   for (std::size_t index = 0; index < options.queue_pairs; ++index) {
     ibv_qp_init_attr initial{};
+    initial.srq = endpoint.shared_receives_.get();
     initial.send_cq = initial.recv_cq = endpoint.completions_.get();
     initial.cap = {options.queue_depth, options.queue_depth, 1, 1, 0};
     initial.qp_type = IBV_QPT_RC;

@@ -20,7 +20,8 @@ struct EndpointOptions {
   std::size_t queue_pairs = 1;
   std::size_t memory_bytes = 1 << 20;
   std::uint32_t queue_depth = 512;
-  std::uint32_t flow_label = 0;  // of every queue pair
+  std::uint32_t shared_receives = 0;  // size of a shared receive queue; 0: each queue pair has its own
+  std::uint32_t flow_label = 0;       // of every queue pair
   std::uint8_t traffic_class = 0;
   std::uint8_t timeout = 18;  // 4.096 us x 2^18, about a second
   std::uint8_t retry_count = 7;
@@ -53,6 +54,7 @@ class Endpoint {
   std::uint8_t* memory() { return memory_.data(); }
   const EndpointAddress& peer() const { return peer_; }
   ibv_qp* queue_pair(std::size_t index) { return queue_pairs_[index].get(); }
+  ibv_srq* shared_receives() { return shared_receives_.get(); }
   ibv_cq* completions() { return completions_.get(); }
   ibv_context* context() { return context_.get(); }
   ibv_pd* domain() { return domain_.get(); }
@@ -77,6 +79,7 @@ class Endpoint {
   VerbsHandle<ibv_pd, ibv_dealloc_pd> domain_;
   VerbsHandle<ibv_mr, ibv_dereg_mr> region_;
   VerbsHandle<ibv_cq, ibv_destroy_cq> completions_;
+  VerbsHandle<ibv_srq, ibv_destroy_srq> shared_receives_;
   std::vector<VerbsHandle<ibv_qp, ibv_destroy_qp>> queue_pairs_;
 };
 

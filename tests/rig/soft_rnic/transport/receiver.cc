@@ -14,19 +14,24 @@ namespace weft::soft_rnic {
 Receiver::Receiver() : memory_(kBatch * kDatagram) {
   for (std::size_t index = 0; index < kBatch; ++index) {
     vectors_[index] = {&memory_[index * kDatagram], kDatagram};
+    prepare(index);
   }
 }
 
+void Receiver::prepare(std::size_t index) {
+  msghdr& message = messages_[index].msg_hdr;
+  message.msg_name = &sources_[index];
+  message.msg_namelen = sizeof sources_[index];
+  message.msg_iov = &vectors_[index];
+  message.msg_iovlen = 1;
+  message.msg_control = controls_[index].data();
+  message.msg_controllen = controls_[index].size();
+}
+
 std::size_t Receiver::read(int socket) {
-  for (std::size_t index = 0; index < kBatch; ++index) {
-    msghdr& message = messages_[index].msg_hdr;
-    message.msg_name = &sources_[index];
-    message.msg_namelen = sizeof sources_[index];
-    message.msg_iov = &vectors_[index];
-    message.msg_iovlen = 1;
-    message.msg_control = controls_[index].data();
-    message.msg_controllen = controls_[index].size();
-  }
+  // The kernel changed the headers that it filled last time; most reads of a polling application find nothing.
+  for (std::size_t index = 0; index < datagrams_; ++index)
+    prepare(index);
   const int read = recvmmsg(socket, messages_.data(), kBatch, MSG_DONTWAIT, nullptr);
   datagrams_ = read > 0 ? static_cast<std::size_t>(read) : 0;
   return datagrams_;

@@ -48,6 +48,7 @@ class Receiver {
   static constexpr std::size_t kBatch = 32;
   static constexpr std::size_t kDatagram = 65536;
 
+  void prepare(std::size_t index);
   std::span<const std::uint8_t> datagram(std::size_t index) const;
   // The size of every packet of a datagram but the last; the whole size where it is no train.
   std::size_t segment_size(std::size_t index) const;
