@@ -412,7 +412,8 @@ TEST_F(Verbs, DeregisteringMemoryInUseIsAnErrorNotACrash) {
   host->control(R"({"nics": {"mlx5_1": {"drop_ppm": 1000000}}})");
   usleep(120'000);
   auto extra = std::make_unique<std::vector<std::uint8_t>>(100'000);
-  ibv_mr* region = ibv_reg_mr(left->domain(), extra->data(), extra->size(), IBV_ACCESS_LOCAL_WRITE);
+  const int access = IBV_ACCESS_LOCAL_WRITE;
+  ibv_mr* region = ibv_reg_mr(left->domain(), extra->data(), extra->size(), access);
   ibv_send_wr work = request(IBV_WR_RDMA_WRITE, 1);
   ibv_sge element{reinterpret_cast<std::uint64_t>(extra->data()), 100'000, region->lkey};
   work.sg_list = &element;

@@ -1,6 +1,7 @@
 // Protection domains and memory registration, GPU memory included.
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cerrno>
 #include <mutex>
 
@@ -16,11 +17,16 @@ using weft::soft_rnic::MemoryRegion;
 
 namespace {
 
-// Whether a range is memory of the emulated CUDA runtime's devices. That runtime is asked by name, if the process has
-// it.
+// Whether a range is memory of the emulated CUDA runtime's devices. That runtime is asked by name, if the process has it; it
+// may be loaded later than this library.
 bool is_gpu_memory(const void* address, std::size_t length) {
   using Question = bool (*)(const void*, std::size_t);
-  static const auto question = reinterpret_cast<Question>(dlsym(RTLD_DEFAULT, "emulated_cuda_is_device"));
+  static std::atomic<Question> known{nullptr};
+  Question question = known;
+  if (question == nullptr) {
+    question = reinterpret_cast<Question>(dlsym(RTLD_DEFAULT, "emulated_cuda_is_device"));
+    known = question;
+  }
   return question != nullptr && question(address, length);
 }
 
