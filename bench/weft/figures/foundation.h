@@ -1,0 +1,38 @@
+// `weft figures foundation`: the points that the foundation promises, measured.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/weft/demo/comparison.h"
+
+namespace weft::figures {
+
+// One promise and what was measured. Rules: a ratio passes when its 95 % bound is on the right side and its interval is no wider than ±5 %;
+// "not resolved" falls short.
+struct Point {
+  std::string what;
+  std::string goal;
+  double measured = 0;
+  double low = 0;
+  double high = 0;
+  std::string verdict;  // "pass", "falls short", "not resolved", "printed only"
+  bool passes() const { return verdict == "pass" || verdict == "printed only"; }
+};
+
+Point at_least(const std::string& what, double goal, const std::vector<double>& values);  // median of values
+Point ratio_at_least(const std::string& what, double goal, const std::vector<double>& numerator, const std::vector<double>& denominator);
+
+struct FigureOptions {
+  std::string list;
+  std::string seeds;
+  std::string json;
+  std::string rig;
+};
+
+void add_figures(CLI::App& app, FigureOptions& options);
+int run_figures(const FigureOptions& options);
+
+}  // namespace weft::figures

@@ -1,0 +1,58 @@
+// The weft command. Exit codes: 0 done, 1 it ran and something failed, 2 wrong usage or input, 3 the machine lacks something.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "bench/weft/demo/demo_command.h"
+#include "bench/weft/figures/foundation.h"
+#include "common/settings/settings.h"
+
+namespace weft {
+namespace {
+
+// Values in effect here, with where each comes from.
+int print_settings(bool markdown) {
+  if (markdown) {
+    std::fputs(settings::markdown().c_str(), stdout);
+    return demo::kDone;
+  }
+  const settings::Loaded loaded = settings::load();
+  for (const settings::Row& row : settings::table()) {
+    const bool given = std::find(loaded.given.begin(), loaded.given.end(), row.name) != loaded.given.end();
+    fmt::print("{:<30} {:<20} {}\n", row.name, row.get(loaded.settings), given ? "environment" : "default");
+  }
+  for (const std::string& warning : loaded.warnings) std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  for (const Error& error : loaded.errors) std::fprintf(stderr, "error: %s\n", error.text().c_str());
+  return loaded.errors.empty() ? demo::kDone : demo::kUsage;
+}
+
+int run(int count, char** arguments) {
+  CLI::App app{"Weft: NCCL over every path of a RoCE fabric.\n"
+               "Exit codes: 0 done, 1 it ran and something failed, 2 wrong usage or input, 3 the machine lacks something.",
+               "weft"};
+  app.set_version_flag("--version", std::string("weft " WEFT_VERSION));
+  app.require_subcommand(1);
+  demo::DemoOptions demo_options;
+  CLI::App* demo = app.add_subcommand("demo", "Stock NCCL on two emulated fabrics: its own IB transport against Weft (about 4 minutes)");
+  demo::add_demo(*demo, demo_options);
+  bool markdown = false;
+  CLI::App* settings = app.add_subcommand("settings", "Print the settings in effect here");
+  settings->add_flag("--markdown", markdown, "Print the page docs/settings.md instead");
+  figures::FigureOptions figure_options;
+  CLI::App* figures = app.add_subcommand("figures", "Measure what the project promises (scripts/figures)");
+  figures::add_figures(*figures, figure_options);
+  try {
+    app.parse(count, arguments);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? demo::kDone : demo::kUsage;
+  }
+  if (demo->parsed()) return demo::run_demo(demo_options);
+  if (figures->parsed()) return figures::run_figures(figure_options);
+  return print_settings(markdown);
+}
+
+}  // namespace
+}  // namespace weft
+
+int main(int count, char** arguments) { return weft::run(count, arguments); }
