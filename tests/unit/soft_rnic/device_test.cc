@@ -146,6 +146,19 @@ TEST_F(ControlFileTest, AWrongFileChangesNothingAndIsReported) {
   EXPECT_THAT(control.last_error(), AllOf(HasSubstr("sideways"), HasSubstr("port")));
 }
 
+TEST(Statistics, AddUpPortByPort) {
+  NicStatistics sum;
+  sum.of(50000, 1) = {10, 2, 1};
+  NicStatistics more;
+  more.of(50000, 1) = {5, 1, 0};
+  more.of(50000, 2) = {7, 1, 0};
+  sum.add(more);
+  EXPECT_EQ(sum.of(50000, 1).bytes, 15U);
+  EXPECT_EQ(sum.of(50000, 1).packets, 3U);
+  EXPECT_EQ(sum.of(50000, 1).retransmitted, 1U);
+  EXPECT_EQ(sum.of(50000, 2).bytes, 7U);
+}
+
 TEST(Statistics, AreWrittenAsDocumented) {
   NicStatistics nic;
   PortStatistics& port = nic.of(49165, inet_addr("10.1.5.2"));

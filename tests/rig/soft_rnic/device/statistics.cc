@@ -19,6 +19,15 @@ std::string dotted(std::uint32_t address) {
 
 }  // namespace
 
+void NicStatistics::add(const NicStatistics& other) {
+  for (const auto& [key, port] : other.ports_) {
+    PortStatistics& sum = ports_[key];
+    sum.bytes += port.bytes;
+    sum.packets += port.packets;
+    sum.retransmitted += port.retransmitted;
+  }
+}
+
 std::string statistics_json(const std::string& process, int pid, const std::vector<NamedStatistics>& nics) {
   nlohmann::ordered_json document = {{"process", process}, {"pid", pid}, {"nics", nlohmann::ordered_json::array()}};
   for (const NamedStatistics& nic : nics) {

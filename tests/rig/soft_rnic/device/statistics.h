@@ -24,6 +24,7 @@ class NicStatistics {
   // `peer` is an IPv4 address in network byte order.
   PortStatistics& of(std::uint16_t source_port, std::uint32_t peer) { return ports_[{source_port, peer}]; }
   const std::map<std::pair<std::uint16_t, std::uint32_t>, PortStatistics>& ports() const { return ports_; }
+  void add(const NicStatistics& other);
 
  private:
   std::map<std::pair<std::uint16_t, std::uint32_t>, PortStatistics> ports_;

@@ -82,7 +82,7 @@ void Nic::housekeeping(Nanoseconds now) {
   }
   if (now >= next_statistics_) {
     next_statistics_ = now + kStatisticsPeriod;
-    publish_statistics_();
+    if (auto sent = statistics()) publish_statistics_(device_.name, std::move(*sent));
   }
 }
 

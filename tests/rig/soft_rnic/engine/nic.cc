@@ -35,7 +35,7 @@ Nanoseconds monotonic_now() {
 }
 
 Result<std::shared_ptr<Nic>> Nic::open(const DeviceDescription& device, const HostDescription& host,
-                                       std::function<void()> publish_statistics) {
+                                       StatisticsSink publish_statistics) {
   auto loan = borrow_receive_socket(device.address);
   if (!loan) {
     Error error = loan.take_error();
@@ -48,8 +48,7 @@ Result<std::shared_ptr<Nic>> Nic::open(const DeviceDescription& device, const Ho
   return nic;
 }
 
-Nic::Nic(const DeviceDescription& device, const HostDescription& host, Loan loan,
-         std::function<void()> publish_statistics)
+Nic::Nic(const DeviceDescription& device, const HostDescription& host, Loan loan, StatisticsSink publish_statistics)
     : device_(device),
       never_retransmit_(host.defects.never_retransmit),
       loan_(std::move(loan)),
@@ -234,7 +233,7 @@ void Nic::settle(QueuePair& queue_pair) {
 void Nic::need_service_at(Nanoseconds time) {
   if (time >= service_due_) return;
   service_due_ = time;
-  if (time >= thread_wakes_at_ || std::this_thread::get_id() == thread_.get_id()) return;
+  if (time >= thread_wakes_at_) return;  // also while the thread is awake, when this is 0
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof one);
 }

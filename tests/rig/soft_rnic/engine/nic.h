@@ -32,11 +32,15 @@ namespace weft::soft_rnic {
 
 Nanoseconds monotonic_now();
 
+// Receives what a NIC has sent since its start.
+using StatisticsSink = std::function<void(const std::string& nic, NicStatistics statistics)>;
+
 class Nic {
  public:
-  // `publish_statistics` is called now and then by the engine thread, without a lock.
+  // `publish_statistics` is called now and then by the engine thread, without a lock. It must not own the NIC: the last
+  // owner ends the thread and waits for it.
   static Result<std::shared_ptr<Nic>> open(const DeviceDescription& device, const HostDescription& host,
-                                           std::function<void()> publish_statistics);
+                                           StatisticsSink publish_statistics);
   ~Nic();
   Nic(const Nic&) = delete;
   Nic& operator=(const Nic&) = delete;
@@ -74,8 +78,7 @@ class Nic {
   std::optional<NicStatistics> statistics();
 
  private:
-  Nic(const DeviceDescription& device, const HostDescription& host, Loan loan,
-      std::function<void()> publish_statistics);
+  Nic(const DeviceDescription& device, const HostDescription& host, Loan loan, StatisticsSink publish_statistics);
 
   void run();
   void wait_for_packets(Nanoseconds now);
@@ -116,7 +119,7 @@ class Nic {
   ControlFile control_file_;  // engine thread only
   Nanoseconds next_control_read_ = 0;
   Nanoseconds next_statistics_ = 0;
-  std::function<void()> publish_statistics_;
+  StatisticsSink publish_statistics_;
 
   std::atomic<bool> port_up_{true};
   std::atomic<Nanoseconds> last_poll_{0};

@@ -58,7 +58,12 @@ Result<std::shared_ptr<Nic>> Host::open(const DeviceDescription& device) {
   const std::lock_guard lock(mutex_);
   std::weak_ptr<Nic>& known = nics_[device.name];
   if (auto nic = known.lock()) return nic;
-  auto nic = Nic::open(device, description_, [this] { publish_statistics(); });
+  keep_statistics_of_closed(device.name);
+  auto nic = Nic::open(device, description_, [this](const std::string& name, NicStatistics sent) {
+    const std::lock_guard statistics_lock(statistics_mutex_);
+    current_statistics_[name] = std::move(sent);
+    write_statistics_file();
+  });
   if (!nic) {
     complain(nic.error());
     return nic.take_error();
@@ -67,8 +72,13 @@ Result<std::shared_ptr<Nic>> Host::open(const DeviceDescription& device) {
   return nic.take();
 }
 
+void Host::keep_statistics_of_closed(const std::string& nic) {
+  const std::lock_guard lock(statistics_mutex_);
+  closed_statistics_[nic].add(current_statistics_[nic]);
+  current_statistics_[nic] = {};
+}
+
 void Host::publish_statistics() {
-  if (description_.statistics_folder.empty()) return;
   std::vector<std::shared_ptr<Nic>> open;
   {
     const std::lock_guard lock(mutex_);
@@ -78,11 +88,19 @@ void Host::publish_statistics() {
   }
   const std::lock_guard lock(statistics_mutex_);
   for (const auto& nic : open) {
-    if (auto statistics = nic->statistics()) last_statistics_[nic->device().name] = std::move(*statistics);
+    if (auto statistics = nic->statistics()) current_statistics_[nic->device().name] = std::move(*statistics);
   }
+  write_statistics_file();
+}
+
+void Host::write_statistics_file() {
+  if (description_.statistics_folder.empty()) return;
   std::vector<NamedStatistics> named;
-  for (const auto& [name, statistics] : last_statistics_)
-    named.push_back({name, statistics});
+  for (const auto& [name, current] : current_statistics_) {
+    NicStatistics sum = closed_statistics_[name];
+    sum.add(current);
+    named.push_back({name, std::move(sum)});
+  }
   std::string text = statistics_json(environment("RIG_PROCESS"), getpid(), named);
   if (text == published_) return;
   if (auto written = write_statistics(description_.statistics_folder, getpid(), text); !written) {

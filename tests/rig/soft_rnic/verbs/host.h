@@ -33,6 +33,7 @@ class Host {
   // The NIC behind a device; contexts of one device share it, and it closes with the last of them.
   Result<std::shared_ptr<Nic>> open(const DeviceDescription& device);
 
+  // Brings the statistics file up to date with all open NICs. Not from an engine thread (see Nic::open).
   void publish_statistics();
 
  private:
@@ -45,8 +46,13 @@ class Host {
   std::mutex mutex_;
   std::map<std::string, std::weak_ptr<Nic>> nics_;
 
+  void keep_statistics_of_closed(const std::string& nic);
+  // With statistics_mutex_ held.
+  void write_statistics_file();
+
   std::mutex statistics_mutex_;
-  std::map<std::string, NicStatistics> last_statistics_;  // also of NICs that are closed by now
+  std::map<std::string, NicStatistics> current_statistics_;  // of the NICs opened last under each name
+  std::map<std::string, NicStatistics> closed_statistics_;   // sums over those opened and closed before
   std::string published_;
 };
 

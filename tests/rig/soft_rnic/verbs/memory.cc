@@ -17,8 +17,8 @@ using weft::soft_rnic::MemoryRegion;
 
 namespace {
 
-// Whether a range is memory of the emulated CUDA runtime's devices. That runtime is asked by name, if the process has it; it
-// may be loaded later than this library.
+// Whether a range is memory of the emulated CUDA runtime's devices. That runtime is asked by name, if the process has
+// it; it may be loaded later than this library.
 bool is_gpu_memory(const void* address, std::size_t length) {
   using Question = bool (*)(const void*, std::size_t);
   static std::atomic<Question> known{nullptr};
