@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "net_plugin/setup/runtime.h"
@@ -17,7 +18,8 @@ struct Comm {
 struct ListenComm : Comm {
   ListenComm() : Comm(Kind::listen) {}
   std::shared_ptr<setup::Control> control;
-  std::shared_ptr<setup::Listener> listener;
+  std::shared_ptr<setup::Listener> listener;  // null where this side cannot listen
+  std::optional<Error> trouble;               // why it cannot; what accept reports
   setup::TimePoint give_up{};  // set by the first accept
 };
 

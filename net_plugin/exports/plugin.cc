@@ -133,8 +133,16 @@ ncclResult_t listen(int device, void* handle, void** listen_comm) {
   setup::Runtime* here = find_runtime();
   if (!here) return report(Error{"listen without a device", {}, 0, {}}, ncclInvalidUsage);
   auto listening = here->listen(device, handle);
-  if (!listening) return report(listening.error(), ncclSystemError);
   auto comm = std::make_unique<ListenComm>();
+  if (!listening) {
+    // An error from here would end this rank only: NCCL's other ranks wait without a limit for its handle. One that refuses ends theirs in
+    // connect and ours in accept.
+    report(listening.error(), ncclSystemError);
+    setup::encode_refusing_handle(listening.error().text(), handle);
+    comm->trouble = listening.take_error();
+    *listen_comm = static_cast<Comm*>(comm.release());
+    return ncclSuccess;
+  }
   comm->control = std::move(listening->control);
   comm->listener = std::move(listening->listener);
   *listen_comm = static_cast<Comm*>(comm.release());
@@ -172,6 +180,7 @@ ncclResult_t connect(int device, int traffic_class, void* handle, void** send_co
 ncclResult_t accept(void* listen_comm, void** receive_comm) {
   *receive_comm = nullptr;
   auto& listening = *static_cast<ListenComm*>(static_cast<Comm*>(listen_comm));
+  if (listening.trouble) return report(*listening.trouble, ncclSystemError);
   const auto now = std::chrono::steady_clock::now();
   const auto sessions = listening.listener->sessions();
   for (const auto& session : sessions) {
@@ -202,6 +211,7 @@ ncclResult_t close_receive(void* comm) { return close(comm ? &sending(comm) : nu
 ncclResult_t close_listen(void* listen_comm) {
   if (!listen_comm) return ncclSuccess;
   const std::unique_ptr<ListenComm> comm(static_cast<ListenComm*>(static_cast<Comm*>(listen_comm)));
+  if (!comm->listener) return ncclSuccess;
   comm->control->remove(comm->listener);
   for (const auto& session : comm->listener->sessions()) {
     // A session that accept() has handed out lives on with its connection.

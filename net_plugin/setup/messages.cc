@@ -15,7 +15,9 @@ namespace {
 
 constexpr std::uint32_t kFrameMagic = 0x54464557;                // "WEFT"
 constexpr std::uint64_t kHandleMagic = 0x31656c646e614857;       // "WHandle1"
+constexpr std::uint64_t kRefusalMagic = 0x6573756665524857;      // "WHRefuse"
 constexpr std::size_t kHandleAddress = sizeof(sockaddr_in6);     // NCCL's own handles begin with a union of this size
+constexpr std::size_t kConnectingSide = 112;                     // from here on the handle is for the connecting side's own use
 constexpr std::size_t kMostPaths = 128;
 
 bool is_link_local(const std::array<std::uint8_t, 16>& gid) { return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80; }
@@ -66,6 +68,7 @@ Result<std::optional<Frame>> take_frame(std::vector<std::byte>& received) {
   const std::uint32_t magic = reader.u32();
   // Judge as soon as the first bytes are there: a foreign peer may never send more.
   const std::size_t known = std::min<std::size_t>(received.size(), sizeof magic);
+  if (known == 0) return std::optional<Frame>();
   if (std::memcmp(received.data(), &kFrameMagic, known) != 0) {
     return Error{"the other side does not speak Weft's handshake", {}, 0,
                  "all ranks need NCCL_NET_PLUGIN=weft NCCL_NET=Weft and the same version of the plugin"};
@@ -187,11 +190,28 @@ void encode_handle(const Handle& handle, void* out) {
   std::memcpy(out, bytes.data(), bytes.size());
 }
 
+void encode_refusing_handle(const std::string& why, void* out) {
+  ByteWriter writer;
+  const sockaddr_in6 nowhere{};
+  writer.raw(&nowhere, kHandleAddress);
+  writer.u64(kRefusalMagic);
+  // A text is a length of 16 bits and its bytes.
+  constexpr std::size_t kMostText = kConnectingSide - kHandleAddress - sizeof kRefusalMagic - sizeof(std::uint16_t);
+  writer.text(why.substr(0, kMostText));
+  const std::vector<std::byte> bytes = writer.take();
+  std::memset(out, 0, NCCL_NET_HANDLE_MAXSIZE);
+  std::memcpy(out, bytes.data(), bytes.size());
+}
+
 Result<Handle> decode_handle(const void* handle) {
   ByteReader reader(static_cast<const std::byte*>(handle), NCCL_NET_HANDLE_MAXSIZE);
   Handle out;
   reader.raw(&out.address, kHandleAddress);
-  if (reader.u64() != kHandleMagic) {
+  const std::uint64_t magic = reader.u64();
+  if (magic == kRefusalMagic) {
+    return Error{fmt::format("the peer cannot receive: {}", reader.text()), {}, 0, "the peer's log has the whole text"};
+  }
+  if (magic != kHandleMagic) {
     return Error{"the listener of the peer is not Weft's", {}, 0,
                  "all ranks need NCCL_NET_PLUGIN=weft NCCL_NET=Weft: a rank without them uses another transport"};
   }

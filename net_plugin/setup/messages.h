@@ -83,6 +83,10 @@ struct Handle {
 };
 
 void encode_handle(const Handle& handle, void* out);  // 128 bytes
+// The handle of a side that cannot listen. NCCL gives it to the peer like any other; without it the peer would wait for a handle for ever.
+// `why` is cut where it does not fit.
+void encode_refusing_handle(const std::string& why, void* out);  // 128 bytes
+// An error where the listener is not Weft's or refuses.
 Result<Handle> decode_handle(const void* handle);
 
 }  // namespace weft::setup

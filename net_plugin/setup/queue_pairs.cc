@@ -142,6 +142,10 @@ Result<Endpoint> create_endpoint(std::shared_ptr<OpenDevice> device, Role role, 
   if (role == Role::receiver) {
     endpoint.receives = shared ? std::min(kSharedReceives, port.max_srq_wr) : std::min(kOwnReceives, port.max_qp_wr);
   }
+  if (role == Role::receiver && endpoint.receives < 1) {
+    return Error{"the device reports that it takes no receive work requests", device->name(), 0,
+                 shared ? "max_srq_wr is 0 (ibv_devinfo -v)" : "max_qp_wr is 0 (ibv_devinfo -v)"};
+  }
   const int entries = completion_entries(role, int(ports.size()), endpoint.receives, shared);
   link.cq = {verbs.create_cq(device->context(), entries), {&verbs}};
   if (!link.cq) return system_error(fmt::format("ibv_create_cq of {} entries failed", entries), errno, device->name());

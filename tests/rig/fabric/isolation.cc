@@ -99,11 +99,9 @@ Result<int> start_isolated(const std::function<int()>& work) {
   return int(middle);
 }
 
-Result<int> run_isolated(const std::function<int()>& work) {
-  auto child = start_isolated(work);
-  if (!child) return child;
+Result<int> await_isolated(int child) {
   int status = 0;
-  while (waitpid(*child, &status, 0) < 0) {
+  while (waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return system_error("waitpid failed", errno);
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

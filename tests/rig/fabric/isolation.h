@@ -9,11 +9,11 @@
 
 namespace weft::fabric {
 
-// Runs `work` in a child process that is process 1 of new namespaces and dies when the caller dies. Returns work's result, 128 + N when
-// signal N ended it. The error says what the machine lacks.
-Result<int> run_isolated(const std::function<int()>& work);
-// The same without waiting: returns the child's process number.
+// Runs `work` in a process that is process 1 of new namespaces and dies when the caller dies. Returns the number of the caller's child that stands
+// for it: ending that child ends everything. What the machine lacks is said on stderr and is exit status 3.
 Result<int> start_isolated(const std::function<int()>& work);
+// Work's result, 128 + N when signal N ended it.
+Result<int> await_isolated(int child);
 
 // Makes a network namespace that `ip -n NAME` and enter_network() know.
 Result<void> make_network(const std::string& name);

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/rig/rank/exchange.h"
+
 namespace weft::rig {
 namespace {
 
@@ -81,6 +83,11 @@ bool Job::operations_have_started() const {
   return file.read(reinterpret_cast<char*>(words), sizeof words) && words[1] > 0;
 }
 
+// A rank that was killed can't tell the ones that wait for it at a barrier.
+void Job::tell_the_others(int rank) const {
+  if (auto exchange = rank::Exchange::open(folder_.exchange(), scenario_.ranks())) exchange->fail(rank);
+}
+
 bool Job::reap() {
   bool running = false;
   for (std::size_t rank = 0; rank < children_.size(); rank++) {
@@ -88,6 +95,7 @@ bool Job::reap() {
     if (const auto code = exit_status(children_[rank])) {
       end_.ranks[rank].code = *code;
       end_.ranks[rank].after_s = seconds();
+      if (*code != 0) tell_the_others(int(rank));
     } else {
       running = true;
     }

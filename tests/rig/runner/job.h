@@ -35,6 +35,7 @@ class Job {
 
   Result<void> start_ranks();
   bool reap();
+  void tell_the_others(int rank) const;
   Result<void> carry_out_faults();
   Result<void> carry_out(const Fault& fault);
   bool operations_have_started() const;

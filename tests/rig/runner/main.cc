@@ -1,11 +1,13 @@
 // The rig command: runs scenarios on an emulated fabric. Exit codes: 0 pass (or done), 1 fail, 2 wrong usage or scenario, 3 the machine
 // lacks something.
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "tests/rig/fabric/isolation.h"
 #include "tests/rig/runner/outcome.h"
@@ -71,6 +73,19 @@ int run_inside(const Options& options, const Scenario& scenario, const RunFolder
   return outcome.pass ? 0 : kFail;
 }
 
+volatile sig_atomic_t isolated_process = 0;
+
+void end_isolated_process(int) { kill(pid_t(isolated_process), SIGKILL); }
+
+// Ctrl-C and SIGTERM end the isolated process, and with it all that it made; what lies on the disk is cleared by the caller afterwards.
+Result<int> run_interruptible(const std::function<int()>& work) {
+  auto child = fabric::start_isolated(work);
+  if (!child) return child;
+  isolated_process = *child;
+  for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) signal(signal_number, end_isolated_process);
+  return fabric::await_isolated(*child);
+}
+
 int run(const Options& options) {
   auto scenario = read_scenario(options.scenario, options.overrides);
   if (!scenario) return complain(scenario.error(), kUsage);
@@ -79,7 +94,7 @@ int run(const Options& options) {
   auto folder = RunFolder::create();
   if (!folder) return complain(folder.error(), kLacking);
   if (auto written = folder->write(*scenario); !written) return complain(written.error(), kLacking);
-  auto code = fabric::run_isolated([&] { return run_inside(options, *scenario, *folder); });
+  auto code = run_interruptible([&] { return run_inside(options, *scenario, *folder); });
   if (options.keep) progress(options, "logs and results stay in " + folder->path());
   else folder->remove();
   if (!code) return complain(code.error(), kLacking);

@@ -111,10 +111,11 @@ class Judge {
       if (net_plugin_.empty()) net_plugin_ = found.net_plugin;
       if (tuner_.empty()) tuner_ = found.tuner;
     }
-    const bool tuned = scenario_.tuner == "weft";
     if (reason_.empty() && net_.empty()) fail("NCCL's log does not say which network it uses");
-    if (reason_.empty() && tuned != (tuner_ == "Weft")) {
-      fail(tuned ? "NCCL did not load the tuner" : "NCCL loaded a tuner that the scenario did not ask for");
+    const bool tuned = scenario_.tuner == "weft";
+    for (int rank = 0; rank < scenario_.ranks() && reason_.empty(); rank++) {
+      if (tuned == (findings_[std::size_t(rank)].tuner == "Weft")) continue;
+      fail(fmt::format("rank {} {}", rank, tuned ? "did not load the tuner" : "loaded a tuner that the scenario did not ask for"));
     }
   }
 

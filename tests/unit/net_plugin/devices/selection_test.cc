@@ -1,0 +1,87 @@
+#include "net_plugin/devices/selection.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+
+#include "net_plugin/devices/discovery.h"
+#include "net_plugin/devices/interfaces.h"
+
+namespace weft::devices {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const std::vector<PortName> kPorts = {{"mlx5_0", 1}, {"mlx5_1", 1}, {"mlx5_10", 1}, {"mlx5_11", 2}};
+
+std::vector<std::string> taken(const std::string& text) {
+  auto selection = parse_selection(text);
+  std::vector<std::string> out;
+  for (const PortName& port : kPorts) {
+    if (selection.ok() && selection->takes(port.device, port.port)) out.push_back(port.device);
+  }
+  return out;
+}
+
+TEST(Selection, F15PrefixesAndWholeNames) {
+  EXPECT_THAT(taken("mlx5_1"), ElementsAre("mlx5_1", "mlx5_10", "mlx5_11"));
+  EXPECT_THAT(taken("=mlx5_1"), ElementsAre("mlx5_1"));
+  EXPECT_THAT(taken("^mlx5_1"), ElementsAre("mlx5_0"));
+  EXPECT_THAT(taken("^=mlx5_1"), ElementsAre("mlx5_0", "mlx5_10", "mlx5_11"));
+  EXPECT_THAT(taken("mlx5_11:2,mlx5_0"), ElementsAre("mlx5_0", "mlx5_11"));
+  EXPECT_THAT(taken("mlx5_11:1"), ElementsAre());
+  EXPECT_EQ(taken("").size(), kPorts.size());
+}
+
+TEST(Selection, F15APrefixThatSurprisesIsAnnounced) {
+  EXPECT_THAT(surprises(*parse_selection("mlx5_1"), kPorts), ElementsAre(HasSubstr("write \"=mlx5_1\"")));
+  EXPECT_TRUE(surprises(*parse_selection("mlx5_"), kPorts).empty()) << "a prefix on purpose";
+  EXPECT_TRUE(surprises(*parse_selection("=mlx5_1"), kPorts).empty());
+}
+
+TEST(Selection, F16ModifiersStandOnceAtTheStart) {
+  for (const char* wrong : {"^=mlx5_8,^=mlx5_14", "=mlx5_0,=mlx5_1", "mlx5_0,^mlx5_1", "=^mlx5_0"}) {
+    auto selection = parse_selection(wrong);
+    ASSERT_FALSE(selection.ok()) << wrong;
+    EXPECT_THAT(selection.error().text(), HasSubstr("allowed only at the start"));
+  }
+  for (const char* wrong : {"mlx5_0:", "mlx5_0:x", "mlx5_0:0", "mlx5_0:256", ",", "mlx5_0,,mlx5_1", "^"}) EXPECT_FALSE(parse_selection(wrong).ok()) << wrong;
+}
+
+TEST(Selection, ATokenThatMatchesNothingIsAMistake) {
+  EXPECT_THAT(unmatched(*parse_selection("mlx4_0"), kPorts)->text(), HasSubstr("\"mlx4_0\" matches no RoCE port; have: mlx5_0:1"));
+  EXPECT_FALSE(unmatched(*parse_selection("^mlx4_0"), kPorts));
+}
+
+TEST(Speed, LanesTimesLaneSpeed) {
+  EXPECT_EQ(speed_mbps(4, 1), 10'000);
+  EXPECT_EQ(speed_mbps(32, 2), 100'000);
+  EXPECT_EQ(speed_mbps(128, 2), 400'000);
+  EXPECT_EQ(speed_mbps(3, 2), 0);
+}
+
+Interface interface(const char* name, const char* address, bool loopback = false) {
+  Interface out;
+  out.name = name;
+  out.loopback = loopback;
+  auto& v4 = reinterpret_cast<sockaddr_in&>(out.address);
+  v4.sin_family = AF_INET;
+  inet_pton(AF_INET, address, &v4.sin_addr);
+  return out;
+}
+
+TEST(Interfaces, LoopbackAndBridgesOnlyWhereNothingElseIs) {
+  const std::vector<Interface> all = {interface("lo", "127.0.0.1", true), interface("docker0", "172.17.0.1"), interface("eth1", "169.254.1.1"),
+                                      interface("eth0", "192.0.2.1")};
+  EXPECT_EQ(choose_interface(all, {})->name, "eth0");
+  EXPECT_EQ(choose_interface({all[0], all[1]}, {})->name, "docker0");
+  EXPECT_EQ(choose_interface({all[0]}, {})->name, "lo");
+  EXPECT_EQ(choose_interface(all, {"docker", ""})->name, "docker0");
+  EXPECT_EQ(choose_interface(all, {"^eth0", ""})->name, "eth1");
+  EXPECT_THAT(choose_interface(all, {"=eth", ""}).error().text(), HasSubstr("fits NCCL_SOCKET_IFNAME==eth"));
+}
+
+}  // namespace
+}  // namespace weft::devices

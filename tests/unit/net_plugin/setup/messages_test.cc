@@ -1,0 +1,124 @@
+#include "net_plugin/setup/messages.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+
+#include <cstring>
+#include <random>
+
+namespace weft::setup {
+namespace {
+
+using testing::HasSubstr;
+
+Hello sample() {
+  Hello hello;
+  hello.plugin_version = "1.2.3";
+  hello.listener = 77;
+  hello.host = "node-a";
+  hello.process = 42;
+  hello.device = "mlx5_0:1";
+  hello.link_layer = 2;
+  hello.gid = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1};
+  hello.gid_version = 2;
+  hello.path_mtu = 5;
+  hello.ring_address = 0x123456789abc;
+  hello.paths = {{17, 99, 49153}, {18, 100, 65535}};
+  return hello;
+}
+
+Result<Hello> round_trip(std::vector<std::byte> bytes) {
+  auto frame = take_frame(bytes);
+  if (!frame) return frame.take_error();
+  if (!*frame) return Error{"not whole", {}, 0, {}};
+  return decode_hello(**frame);
+}
+
+TEST(Messages, AHelloSurvivesTheWire) {
+  auto back = round_trip(encode_hello(sample()));
+  ASSERT_TRUE(back.ok()) << back.error().text();
+  EXPECT_EQ(back->host, "node-a");
+  EXPECT_EQ(back->listener, 77u);
+  EXPECT_EQ(back->ring_address, 0x123456789abcu);
+  ASSERT_EQ(back->paths.size(), 2u);
+  EXPECT_EQ(back->paths[1].port, 65535);
+}
+
+TEST(Messages, EveryTruncationWaitsForMoreOrIsAnError) {
+  const std::vector<std::byte> whole = encode_hello(sample());
+  for (std::size_t size = 0; size < whole.size(); size++) {
+    std::vector<std::byte> part(whole.begin(), whole.begin() + std::ptrdiff_t(size));
+    auto frame = take_frame(part);
+    ASSERT_TRUE(frame.ok()) << size;
+    ASSERT_FALSE(frame->has_value()) << size;
+  }
+  // A frame that is whole but whose payload is cut.
+  for (std::size_t size = 0; size + kFrameHeader < whole.size(); size++) {
+    Frame frame;
+    frame.payload.assign(whole.begin() + kFrameHeader, whole.begin() + kFrameHeader + std::ptrdiff_t(size));
+    ASSERT_FALSE(decode_hello(frame).ok()) << size;
+  }
+}
+
+TEST(Messages, AForeignPeerIsRecognisedFromItsFirstBytes) {
+  std::vector<std::byte> foreign(8, std::byte{0x5a});
+  auto frame = take_frame(foreign);
+  ASSERT_FALSE(frame.ok());
+  EXPECT_THAT(frame.error().text(), HasSubstr("does not speak Weft's handshake"));
+}
+
+TEST(Messages, RandomBytesNeverCrashTheReader) {
+  std::mt19937 random(9);
+  const std::vector<std::byte> whole = encode_hello(sample());
+  for (int run = 0; run < 20000; run++) {
+    std::vector<std::byte> bytes = whole;
+    for (int i = 0; i < 4; i++) bytes[random() % bytes.size()] = std::byte(random());
+    (void)round_trip(bytes).ok();
+  }
+}
+
+TEST(Messages, AnotherWireVersionIsNamed) {
+  Hello hello = sample();
+  hello.wire_version = 9;
+  hello.oldest_wire_version = 8;
+  EXPECT_THAT(round_trip(encode_hello(hello)).error().text(), HasSubstr("Weft 1.2.3 (wire versions 8 to 9)"));
+}
+
+TEST(Messages, ObjectionsNameBothSides) {
+  const Hello mine = sample();
+  EXPECT_FALSE(objection(mine, mine));
+  Hello peer = sample();
+  peer.link_layer = 1;
+  EXPECT_THAT(*objection(mine, peer), HasSubstr("link layer mismatch: mlx5_0:1 on node-a has Ethernet"));
+  peer = sample();
+  peer.gid = {0xfe, 0x80};
+  EXPECT_THAT(*objection(mine, peer), HasSubstr("link-local IPv6"));
+  peer = sample();
+  peer.paths.pop_back();
+  EXPECT_THAT(*objection(mine, peer), HasSubstr("set the same WEFT_PATHS on all ranks"));
+}
+
+TEST(Handle, BeginsWithTheSocketAddressAsNcclsOwn) {
+  Handle handle;
+  auto& address = reinterpret_cast<sockaddr_in&>(handle.address);
+  address.sin_family = AF_INET;
+  address.sin_port = htons(4321);
+  handle.listener = 5;
+  std::byte bytes[128];
+  encode_handle(handle, bytes);
+  EXPECT_EQ(std::memcmp(bytes, &address, sizeof address), 0);
+  auto back = decode_handle(bytes);
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(back->listener, 5u);
+}
+
+TEST(Handle, OfAnotherTransportOrARefusingListenerIsAnError) {
+  std::byte bytes[128] = {};
+  EXPECT_THAT(decode_handle(bytes).error().text(), HasSubstr("not Weft's"));
+  encode_refusing_handle(std::string(500, 'x'), bytes);
+  EXPECT_THAT(decode_handle(bytes).error().text(), HasSubstr("the peer cannot receive: xxxx"));
+}
+
+}  // namespace
+}  // namespace weft::setup
