@@ -14,6 +14,9 @@
 namespace weft::setup {
 namespace {
 
+// A last word to a peer may hold NCCL's thread up so long; the connection has failed anyway.
+constexpr int kLastWordMs = 500;
+
 std::uint64_t hash_bytes(std::uint64_t key, const void* data, std::size_t size) {
   const auto* bytes = static_cast<const std::uint8_t*>(data);
   for (std::size_t i = 0; i < size; i++) key = paths::combine_key(key, bytes[i]);
@@ -183,8 +186,14 @@ Result<Runtime::Listening> Runtime::listen(int device, void* handle) {
 }
 
 Result<Runtime::Connecting> Runtime::connect(int device, const void* handle, int communicator_traffic_class) {
-  if (auto able = usable(device); !able) return able.take_error();
   auto peer = decode_handle(handle);
+  if (auto able = usable(device); !able) {
+    // The peer waits for this connection; without a word it would wait until its deadline.
+    if (peer && getpid() == process_) {
+      send_and_close(peer->address, encode_text(MessageType::refuse, able.error().text()), kLastWordMs);
+    }
+    return able.take_error();
+  }
   if (!peer) return peer.take_error();
   auto thread = control();
   if (!thread) return thread.take_error();

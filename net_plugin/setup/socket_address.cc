@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 
 #include <cerrno>
 
@@ -55,6 +56,15 @@ Result<FileDescriptor> connect_socket(const sockaddr_storage& address) {
     return system_error("cannot connect to the listener", errno, address_with_port(address));
   }
   return socket;
+}
+
+void send_and_close(const sockaddr_storage& address, const std::vector<std::byte>& bytes, int limit_ms) {
+  auto socket = connect_socket(address);
+  if (!socket) return;
+  pollfd wait{socket->get(), POLLOUT, 0};
+  if (poll(&wait, 1, limit_ms) != 1) return;
+  // What can't be sent at once is lost: the peer then learns from its deadline.
+  (void)!send(socket->get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 Result<FileDescriptor> listen_socket(sockaddr_storage* address) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/rig/rank/collective.h"
@@ -53,7 +54,15 @@ class Job {
   bool fail(Failure failure) {
     report_.fail(std::move(failure));
     exchange_.fail(file_.rank);
+    abort();
     return false;
+  }
+
+  // At once: kernels wait for the lost peer until the communicator is aborted, and streams and memory can't go before kernels have.
+  void abort() {
+    if (!communicator_) return;
+    libraries_.ncclCommAbort(communicator_);
+    communicator_ = nullptr;
   }
 
   bool own(const char* call, const Error& error) { return fail({call, 0, "", error.text()}); }
