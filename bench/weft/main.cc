@@ -34,7 +34,7 @@ int run(int count, char** arguments) {
   app.set_version_flag("--version", std::string("weft " WEFT_VERSION));
   app.require_subcommand(1);
   demo::DemoOptions demo_options;
-  CLI::App* demo = app.add_subcommand("demo", "Stock NCCL on two emulated fabrics: its own IB transport against Weft (about 4 minutes)");
+  CLI::App* demo = app.add_subcommand("demo", "Stock NCCL on two emulated fabrics: its own IB transport against Weft (several minutes)");
   demo::add_demo(*demo, demo_options);
   bool markdown = false;
   CLI::App* settings = app.add_subcommand("settings", "Print the settings in effect here");

@@ -80,7 +80,7 @@ int run_demo(const DemoOptions& options) {
   if (!choices) return complain(choices.error(), kLacking);
   const std::string rig = options.rig.empty() ? own_folder() + "/rig" : options.rig;
   const auto progress = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
-  progress(fmt::format("{} runs of stock NCCL on two emulated fabrics, about 10 s each", 4 * seeds->size()));
+  progress(fmt::format("{} runs of stock NCCL on two emulated fabrics, 10 to 25 s each", 4 * seeds->size()));
   std::vector<Comparison> comparisons;
   for (const FabricChoice& fabric : *choices) {
     auto comparison = compare(fabric, *seeds, rig_runner(rig), progress);
