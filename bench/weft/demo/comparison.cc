@@ -1,6 +1,7 @@
 #include "bench/weft/demo/comparison.h"
 
 #include <fmt/format.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
 #include <fstream>
@@ -11,6 +12,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Throws nlohmann's exception where a field is missing: caught by the only caller.
+Run read_run(const nlohmann::json& json, std::uint64_t seed) {
+  const nlohmann::json& operation = json.at("operations").at(0);
+  Run out;
+  out.seed = seed;
+  out.busbw_mbps = operation.at("busbw_mbps").at("median");
+  out.share = operation.at("share").at("median");
+  operation.at("iterations").at("busbw_mbps").get_to(out.iteration_mbps);
+  operation.at("iterations").at("share").get_to(out.iteration_shares);
+  for (const nlohmann::json& spine : json.at("fabric").at("spines")) out.spine_bytes[spine.at("name")] = spine.at("bytes");
+  return out;
+}
+
 Result<Run> run_side(const FabricChoice& fabric, std::uint64_t seed, const char* net, const RunScenario& run, Comparison& comparison) {
   auto result = run(fabric.scenario, {fmt::format("net={}", net), fmt::format("fabric.hash_seed={}", seed)});
   if (!result) return result.take_error();
@@ -19,21 +33,19 @@ Result<Run> run_side(const FabricChoice& fabric, std::uint64_t seed, const char*
     return Error{fmt::format("the run with {} and hash seed {} failed: {}", net, seed, json.value("reason", "no reason given")),
                  fabric.scenario, 0, {}};
   }
-  const nlohmann::json& operation = json["operations"][0];
-  comparison.op = operation["op"];
-  comparison.bytes = operation["bytes"];
-  Run out;
-  out.seed = seed;
-  out.busbw_mbps = operation["busbw_mbps"]["median"];
-  out.share = operation["share"]["median"];
-  for (const auto& spine : json["fabric"]["spines"]) out.spine_bytes[spine["name"]] = spine["bytes"];
-  return out;
+  try {
+    comparison.op = json.at("operations").at(0).at("op");
+    comparison.bytes = json.at("operations").at(0).at("bytes");
+    return read_run(json, seed);
+  } catch (const nlohmann::json::exception& problem) {
+    return Error{fmt::format("not a result of rig run: {}", problem.what()), fabric.scenario, 0, "rig and weft have to come from the same build"};
+  }
 }
 
-Json range_json(const statistics::Range& range) { return {{"median", range.median}, {"min", range.min}, {"max", range.max}}; }
+Json range_json(const statistics::Summary& range) { return {{"median", range.median}, {"min", range.min}, {"max", range.max}}; }
 
 Json side_json(const std::vector<Run>& runs) {
-  Json out = {{"busbw_mbps", range_json(statistics::range(bandwidths(runs)))}, {"share", range_json(statistics::range(shares(runs)))}};
+  Json out = {{"busbw_mbps", range_json(statistics::summary(bandwidths(runs)))}, {"share", range_json(statistics::summary(shares(runs)))}};
   out["runs"] = Json::array();
   for (const Run& run : runs) {
     out["runs"].push_back({{"seed", run.seed}, {"busbw_mbps", run.busbw_mbps}, {"share", run.share}, {"spine_bytes", run.spine_bytes}});
@@ -58,6 +70,20 @@ double Run::least_used_spine() const {
     first = false;
   }
   return sum > 0 ? least / (sum / double(spine_bytes.size())) : 0;
+}
+
+statistics::Estimate ratio(const Comparison& comparison) {
+  std::vector<statistics::Pair> pairs;
+  for (std::size_t i = 0; i < comparison.weft.size(); i++) {
+    pairs.push_back({comparison.ib[i].iteration_mbps, comparison.weft[i].iteration_mbps});
+  }
+  return statistics::paired_ratio(pairs);
+}
+
+statistics::Estimate weft_share(const Comparison& comparison) {
+  std::vector<std::vector<double>> shares;
+  for (const Run& run : comparison.weft) shares.push_back(run.iteration_shares);
+  return statistics::median_over(shares);
 }
 
 std::vector<double> bandwidths(const std::vector<Run>& runs) {
@@ -93,15 +119,17 @@ Result<Comparison> compare(const FabricChoice& fabric, const std::vector<std::ui
 nlohmann::ordered_json to_json(const std::vector<Comparison>& comparisons, const std::vector<std::uint64_t>& seeds) {
   Json out = {{"taken_on", "the emulated fabric"}, {"comparisons", Json::array()}, {"seeds", seeds}};
   for (const Comparison& one : comparisons) {
-    const statistics::Ratio ratio = statistics::paired_ratio(bandwidths(one.weft), bandwidths(one.ib));
+    const statistics::Estimate known = ratio(one);
     out["comparisons"].push_back({{"fabric", one.fabric.name},
                                   {"op", one.op},
                                   {"bytes", one.bytes},
                                   {"ib", side_json(one.ib)},
                                   {"weft", side_json(one.weft)},
-                                  {"ratio", {{"median", ratio.median}, {"mean", ratio.mean}, {"low", ratio.low}, {"high", ratio.high}}}});
+                                  {"ratio", {{"median", known.median}, {"low", known.low}, {"high", known.high}}}});
   }
-  out["environment"] = {{"cores", std::thread::hardware_concurrency()}};
+  utsname system{};
+  uname(&system);
+  out["environment"] = {{"fabric", "emulated"}, {"cores", std::thread::hardware_concurrency()}, {"kernel", system.release}};
   return out;
 }
 
@@ -111,13 +139,13 @@ std::string table(const std::vector<Comparison>& comparisons) {
   for (const Comparison& one : comparisons) {
     for (const bool is_weft : {false, true}) {
       const std::vector<Run>& runs = is_weft ? one.weft : one.ib;
-      const statistics::Range bandwidth = statistics::range(bandwidths(runs));
+      const statistics::Summary bandwidth = statistics::summary(bandwidths(runs));
       out += fmt::format("{:<9} {:<12} {:>10.1f} {:>10.1f} - {:>8.1f} {:>6.0f}% {:>13.0f}%\n", is_weft ? "" : one.fabric.name,
                          is_weft ? "Weft" : "NCCL's IB", bandwidth.median, bandwidth.min, bandwidth.max,
                          100 * statistics::median(shares(runs)), 100 * slowest_spine(runs));
     }
-    const statistics::Ratio ratio = statistics::paired_ratio(bandwidths(one.weft), bandwidths(one.ib));
-    out += fmt::format("{:<9} Weft / NCCL's IB: {:.2f} in the median, 95 % interval {:.2f} to {:.2f}\n", "", ratio.median, ratio.low, ratio.high);
+    const statistics::Estimate known = ratio(one);
+    out += fmt::format("{:<9} Weft / NCCL's IB: {:.2f} in the median, 95 % interval {:.2f} to {:.2f}\n", "", known.median, known.low, known.high);
   }
   out += "Bus bandwidth in Mbit/s; share: of what the links carry as payload; slowest spine: bytes of the least used over the mean.\n"
          "Taken on the emulated fabric.\n";

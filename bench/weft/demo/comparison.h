@@ -25,6 +25,8 @@ struct Run {
   std::uint64_t seed = 0;
   double busbw_mbps = 0;  // median over the run's iterations, of the slowest rank
   double share = 0;       // of what the fabric can carry
+  std::vector<double> iteration_mbps;  // bus bandwidth of every timed iteration
+  std::vector<double> iteration_shares;
   std::map<std::string, double> spine_bytes;
   double least_used_spine() const;  // bytes over the mean of all spines
 };
@@ -43,6 +45,11 @@ using Progress = std::function<void(const std::string& line)>;
 // Both sides for each seed, alternately: which one comes first changes from seed to seed.
 Result<Comparison> compare(const FabricChoice& fabric, const std::vector<std::uint64_t>& seeds, const RunScenario& run,
                            const Progress& progress);
+
+// Weft's bus bandwidth over the IB transport's on the same seed. Unbounded where runs have a single timed iteration.
+statistics::Estimate ratio(const Comparison& comparison);
+// Weft's share of what the fabric carries.
+statistics::Estimate weft_share(const Comparison& comparison);
 
 std::vector<double> bandwidths(const std::vector<Run>& runs);
 std::vector<double> shares(const std::vector<Run>& runs);

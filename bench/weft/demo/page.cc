@@ -83,10 +83,10 @@ std::string seed_bars(const Comparison& one) {
 }
 
 std::string section(const Comparison& one) {
-  const statistics::Ratio ratio = statistics::paired_ratio(bandwidths(one.weft), bandwidths(one.ib));
+  const statistics::Estimate known = ratio(one);
   std::string out = fmt::format("<section><h2>{} fabric</h2><p>{}</p><p><span class=\"big\">{:.2f}×</span> NCCL's own IB transport in the median of {} hash "
                                 "seeds (95 % interval {:.2f} to {:.2f}), {} of {} MiB, on the emulated fabric.</p>",
-                                escape(one.fabric.name), escape(one.fabric.text), ratio.median, one.weft.size(), ratio.low, ratio.high,
+                                escape(one.fabric.name), escape(one.fabric.text), known.median, one.weft.size(), known.low, known.high,
                                 escape(one.op), one.bytes >> 20);
   out += "<h3>Bytes per spine in a typical run</h3><div class=\"figures\">";
   out += spine_bars(typical(one.ib), "--ib", "before: NCCL's IB transport") + spine_bars(typical(one.weft), "--weft", "after: Weft");
@@ -100,7 +100,7 @@ std::string summary(const std::vector<Comparison>& comparisons) {
   for (const Comparison& one : comparisons) {
     for (const bool is_weft : {false, true}) {
       const std::vector<Run>& runs = is_weft ? one.weft : one.ib;
-      const statistics::Range bandwidth = statistics::range(bandwidths(runs));
+      const statistics::Summary bandwidth = statistics::summary(bandwidths(runs));
       out += fmt::format("<tr><td>{}</td><td>{}</td><td>{:.1f} Mbit/s</td><td>{:.1f} – {:.1f}</td><td>{:.0f} %</td></tr>", escape(one.fabric.name),
                          is_weft ? "Weft" : "NCCL's IB", bandwidth.median, bandwidth.min, bandwidth.max, 100 * statistics::median(shares(runs)));
     }

@@ -8,39 +8,92 @@
 
 #include "bench/weft/demo/demo_command.h"
 #include "bench/weft/demo/rig_process.h"
+#include "bench/weft/figures/calibration.h"
 
 namespace weft::figures {
 namespace {
 
-using statistics::Range;
-using statistics::Ratio;
+using statistics::Estimate;
 
-constexpr double kShareGoal = 0.90, kFatRatioGoal = 2.0, kOneToOneGoal = 1.3;
+constexpr double kShareGoal = 0.90, kFatRatioGoal = 2.0, kOneToOneGoal = 1.3, kGateGoal = 0.95;
 
 std::string line(const Point& point) {
-  return fmt::format("{:<64} goal {:<8} measured {:6.2f}  [{:.2f}, {:.2f}]  {}\n", point.what, point.goal, point.measured, point.low, point.high,
-                     point.verdict);
+  return fmt::format("{:<64} goal {:<8} measured {:6.2f}  [{:.2f}, {:.2f}]  {}\n", point.what, point.goal,
+                     point.measured, point.low, point.high, point.verdict);
 }
 
 nlohmann::ordered_json to_json(const std::vector<Point>& points) {
-  nlohmann::ordered_json out = {{"list", "foundation"}, {"taken_on", "the emulated fabric"}, {"points", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json out = {
+      {"list", "foundation"}, {"taken_on", "the emulated fabric"}, {"points", nlohmann::ordered_json::array()}};
   for (const Point& point : points) {
-    out["points"].push_back({{"what", point.what}, {"goal", point.goal}, {"measured", point.measured}, {"interval", {point.low, point.high}}, {"verdict", point.verdict}});
+    out["points"].push_back({{"what", point.what},
+                             {"goal", point.goal},
+                             {"measured", point.measured},
+                             {"interval", {point.low, point.high}},
+                             {"verdict", point.verdict}});
   }
   return out;
 }
 
-}  // namespace
-
-Point at_least(const std::string& what, double goal, const std::vector<double>& values) {
-  const Range range = statistics::range(values);
-  return {what, fmt::format(">= {}", goal), range.median, range.min, range.max, range.median >= goal ? "pass" : "falls short"};
+// What has to hold before the demo's figures mean anything: the NIC does not favour many queue pairs on these links.
+Result<void> add_calibration(const std::string& rig, const demo::FabricChoice& fabric, std::vector<Point>& points) {
+  // The first hosts of two leaves.
+  const std::string far_host = fabric.name == "1:1" ? "h5" : "h2";
+  auto gate = calibration_gate(rig, fabric.scenario, "h1", far_host);
+  if (!gate) return gate.take_error();
+  points.push_back(at_least(fabric.name + ": one queue pair of the software NIC / eight", kGateGoal, gate->ratio));
+  return {};
 }
 
-Point ratio_at_least(const std::string& what, double goal, const std::vector<double>& numerator, const std::vector<double>& denominator) {
-  const Ratio ratio = statistics::paired_ratio(numerator, denominator);
-  const char* verdict = !ratio.resolved() ? "not resolved" : ratio.low >= goal ? "pass" : "falls short";
-  return {what, fmt::format(">= {}", goal), ratio.median, ratio.low, ratio.high, verdict};
+Result<void> add_ceiling(const std::string& rig, std::vector<Point>& points) {
+  auto known = ceiling(rig);
+  if (!known) return known.take_error();
+  points.push_back(printed("software NIC's ceiling on this machine, GB/s", known->gigabytes_per_second));
+  points.push_back(printed("software NIC, one way of 8 bytes, us", known->one_way_us));
+  return {};
+}
+
+void add_comparison(const demo::Comparison& one, std::vector<Point>& points) {
+  if (one.fabric.name == "1:1") {
+    points.push_back(at_least("1:1, all-reduce: Weft / NCCL's IB default", kOneToOneGoal, demo::ratio(one)));
+    points.push_back(printed("1:1, all-reduce: Weft's median share", demo::weft_share(one).median));
+    return;
+  }
+  points.push_back(at_least("fat NIC, all-reduce: Weft's median share", kShareGoal, demo::weft_share(one)));
+  points.push_back(at_least("fat NIC, all-reduce: Weft / NCCL's IB default", kFatRatioGoal, demo::ratio(one)));
+}
+
+Result<std::vector<Point>> measure(const std::string& rig, const std::vector<demo::FabricChoice>& fabrics,
+                                   const std::vector<std::uint64_t>& seeds) {
+  const auto progress = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
+  std::vector<Point> points;
+  progress("the software NIC: calibration gate on both fabrics, ceiling");
+  for (const demo::FabricChoice& fabric : fabrics) {
+    if (auto done = add_calibration(rig, fabric, points); !done) return done.take_error();
+  }
+  if (auto done = add_ceiling(rig, points); !done) return done.take_error();
+  for (const demo::FabricChoice& fabric : fabrics) {
+    auto one = demo::compare(fabric, seeds, demo::rig_runner(rig), progress);
+    if (!one) return one.take_error();
+    add_comparison(*one, points);
+  }
+  return points;
+}
+
+}  // namespace
+
+Point at_least(const std::string& what, double goal, const Estimate& figure) {
+  const char* verdict = !figure.resolved() ? "not resolved" : figure.low >= goal ? "pass" : "falls short";
+  return {what, fmt::format(">= {:.2f}", goal), figure.median, figure.low, figure.high, verdict};
+}
+
+Point at_least(const std::string& what, double goal, double measured) {
+  return {what,     fmt::format(">= {:.2f}", goal),           measured, measured,
+          measured, measured >= goal ? "pass" : "falls short"};
+}
+
+Point printed(const std::string& what, double measured) {
+  return {what, "-", measured, measured, measured, "printed only"};
 }
 
 void add_figures(CLI::App& app, FigureOptions& options) {
@@ -53,33 +106,26 @@ void add_figures(CLI::App& app, FigureOptions& options) {
 
 int run_figures(const FigureOptions& options) {
   if (options.list != "foundation") {
-    return demo::complain(Error{fmt::format("the list \"{}\" is not known", options.list), "figures", 0, "allowed: foundation"}, demo::kUsage);
+    return demo::complain(
+        Error{fmt::format("the list \"{}\" is not known", options.list), "figures", 0, "allowed: foundation"},
+        demo::kUsage);
   }
   auto seeds = demo::parse_seeds(options.seeds);
   if (!seeds) return demo::complain(seeds.error(), demo::kUsage);
   auto choices = demo::fabrics();
   if (!choices) return demo::complain(choices.error(), demo::kLacking);
   const std::string rig = options.rig.empty() ? demo::own_folder() + "/rig" : options.rig;
-  std::vector<Point> points;
-  for (const demo::FabricChoice& fabric : *choices) {
-    auto one = demo::compare(fabric, *seeds, demo::rig_runner(rig), [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); });
-    if (!one) return demo::complain(one.error(), one.error().code == ENOENT ? demo::kLacking : demo::kFailed);
-    const std::vector<double> weft = demo::bandwidths(one->weft), ib = demo::bandwidths(one->ib);
-    if (fabric.name == "1:1") {
-      points.push_back(ratio_at_least("1:1 fabric: Weft / NCCL's IB default", kOneToOneGoal, weft, ib));
-    } else {
-      points.push_back(at_least("fat NIC, all-reduce: Weft's median share", kShareGoal, demo::shares(one->weft)));
-      points.push_back(ratio_at_least("fat NIC, all-reduce: Weft / NCCL's IB default", kFatRatioGoal, weft, ib));
-    }
-  }
+  auto points = measure(rig, *choices, *seeds);
+  if (!points) return demo::complain(points.error(), points.error().code == ENOENT ? demo::kLacking : demo::kFailed);
   bool all = true;
-  for (const Point& point : points) {
+  for (const Point& point : *points) {
     if (options.json != "-") std::fputs(line(point).c_str(), stdout);
     all = all && point.passes();
   }
   if (options.json != "-") std::puts("Taken on the emulated fabric.");
-  const std::string text = to_json(points).dump(1) + "\n";
-  if (options.json == "-") std::fputs(text.c_str(), stdout);
+  const std::string text = to_json(*points).dump(1) + "\n";
+  if (options.json == "-")
+    std::fputs(text.c_str(), stdout);
   else if (!options.json.empty()) {
     std::ofstream file(options.json);
     file << text;

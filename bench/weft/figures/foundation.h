@@ -10,8 +10,8 @@
 
 namespace weft::figures {
 
-// One promise and what was measured. Rules: a ratio passes when its 95 % bound is on the right side and its interval is no wider than ±5 %;
-// "not resolved" falls short.
+// One promise and what was measured. Rules: a ratio passes when its 95 % bound is on the right side and its interval is
+// no wider than ±5 %; "not resolved" falls short.
 struct Point {
   std::string what;
   std::string goal;
@@ -22,8 +22,12 @@ struct Point {
   bool passes() const { return verdict == "pass" || verdict == "printed only"; }
 };
 
-Point at_least(const std::string& what, double goal, const std::vector<double>& values);  // median of values
-Point ratio_at_least(const std::string& what, double goal, const std::vector<double>& numerator, const std::vector<double>& denominator);
+// Passes where the lower bound of the figure reaches the goal and the interval decides anything at all.
+Point at_least(const std::string& what, double goal, const statistics::Estimate& figure);
+// A goal for a figure without an interval.
+Point at_least(const std::string& what, double goal, double measured);
+// A figure without a goal.
+Point printed(const std::string& what, double measured);
 
 struct FigureOptions {
   std::string list;

@@ -2,59 +2,133 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <cstdint>
+#include <functional>
 #include <limits>
 
 namespace weft::statistics {
+namespace {
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+constexpr int kDraws = 4000;
+constexpr double kWidest = 0.05;
+constexpr std::size_t kFewest = 2;
+
+// splitmix64 (Steele, Lea, Flood 2014): the same on every machine, unlike the standard library's distributions.
+class Random {
+ public:
+  std::size_t below(std::size_t count) {
+    state_ += 0x9e3779b97f4a7c15;
+    std::uint64_t mixed = state_;
+    mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
+    mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
+    return std::size_t((mixed ^ mixed >> 31) % count);
+  }
+
+ private:
+  std::uint64_t state_ = 1;
+};
+
+std::vector<double> logarithms(const std::vector<double>& values) {
+  std::vector<double> out;
+  for (const double value : values)
+    out.push_back(std::log(value));
+  return out;
 }
 
-Range range(const std::vector<double>& values) {
-  if (values.empty()) return {};
+// One side's repetitions by condition, in logarithms: where each condition lies and how repetitions scatter.
+struct Side {
+  std::vector<double> centres;
+  std::vector<std::size_t> repetitions;
+  std::vector<double> residuals;
+
+  // Whether every condition has enough repetitions to see how they scatter.
+  bool repeated() const {
+    return std::all_of(repetitions.begin(), repetitions.end(), [](std::size_t count) { return count >= kFewest; });
+  }
+
+  void add(const std::vector<double>& values) {
+    const std::vector<double> logs = logarithms(values);
+    const double centre = median(logs), count = double(logs.size());
+    centres.push_back(centre);
+    repetitions.push_back(logs.size());
+    for (const double value : logs)
+      residuals.push_back((value - centre) * std::sqrt(count / std::max(1.0, count - 1)));
+  }
+
+  // The centre that another set of repetitions under this condition might have had.
+  double drawn_centre(std::size_t condition, Random& random) const {
+    std::vector<double> drawn;
+    for (std::size_t i = 0; i < repetitions[condition]; i++) {
+      drawn.push_back(centres[condition] + residuals[random.below(residuals.size())]);
+    }
+    return median(drawn);
+  }
+};
+
+Estimate unbounded(double figure) {
+  return {figure, 0, std::numeric_limits<double>::infinity()};
+}
+
+Estimate bounded(double figure, std::size_t conditions, const std::function<double(std::size_t, Random&)>& draw) {
+  Random random;
+  std::vector<double> figures;
+  for (int i = 0; i < kDraws; i++) {
+    std::vector<double> drawn;
+    for (std::size_t condition = 0; condition < conditions; condition++)
+      drawn.push_back(draw(condition, random));
+    figures.push_back(median(drawn));
+  }
+  return {figure, std::exp(percentile(figures, 0.025)), std::exp(percentile(figures, 0.975))};
+}
+
+}  // namespace
+
+double percentile(std::vector<double> values, double fraction) {
+  std::sort(values.begin(), values.end());
+  const double place = fraction * double(values.size() - 1);
+  const auto below = std::size_t(place);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (place - double(below)) * (values[above] - values[below]);
+}
+
+double median(std::vector<double> values) {
+  return percentile(std::move(values), 0.5);
+}
+
+Summary summary(const std::vector<double>& values) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   return {median(values), *low, *high};
 }
 
-bool Ratio::resolved() const { return low >= 0.95 * mean && high <= 1.05 * mean; }
-
-double student_t95(int degrees_of_freedom) {
-  // Standard table; between its rows the next smaller number of degrees, which errs to the wide side.
-  static constexpr double kTable[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-                                      2.145,  2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-                                      2.052,  2.048, 2.045, 2.042};
-  if (degrees_of_freedom < 1) return std::numeric_limits<double>::infinity();
-  const auto row = std::min<std::size_t>(std::size_t(degrees_of_freedom), std::size(kTable));
-  return kTable[row - 1];
+bool Estimate::resolved() const {
+  return low >= median * (1 - kWidest) && high <= median * (1 + kWidest);
 }
 
-Ratio paired_ratio(const std::vector<double>& numerator, const std::vector<double>& denominator) {
-  Ratio out;
-  std::vector<double> ratios, logs;
-  for (std::size_t i = 0; i < std::min(numerator.size(), denominator.size()); i++) {
-    ratios.push_back(numerator[i] / denominator[i]);
-    logs.push_back(std::log(ratios.back()));
+Estimate paired_ratio(const std::vector<Pair>& pairs) {
+  Side base, other;
+  std::vector<double> ratios;
+  for (const Pair& pair : pairs) {
+    base.add(pair.base);
+    other.add(pair.other);
+    ratios.push_back(median(pair.other) / median(pair.base));
   }
-  if (ratios.empty()) return out;
-  out.median = median(ratios);
-  double mean = 0;
-  for (const double value : logs) mean += value / double(logs.size());
-  out.mean = std::exp(mean);
-  if (logs.size() < 2) {
-    out.high = std::numeric_limits<double>::infinity();
-    return out;
+  if (!base.repeated() || !other.repeated()) return unbounded(median(ratios));
+  return bounded(median(ratios), pairs.size(), [&](std::size_t condition, Random& random) {
+    const double drawn_base = base.drawn_centre(condition, random);
+    return other.drawn_centre(condition, random) - drawn_base;
+  });
+}
+
+Estimate median_over(const std::vector<std::vector<double>>& conditions) {
+  Side side;
+  std::vector<double> medians;
+  for (const std::vector<double>& values : conditions) {
+    side.add(values);
+    medians.push_back(median(values));
   }
-  double squares = 0;
-  for (const double value : logs) squares += (value - mean) * (value - mean);
-  const double error = std::sqrt(squares / double(logs.size() - 1) / double(logs.size()));
-  const double half = student_t95(int(logs.size()) - 1) * error;
-  out.low = std::exp(mean - half);
-  out.high = std::exp(mean + half);
-  return out;
+  if (!side.repeated()) return unbounded(median(medians));
+  return bounded(median(medians), conditions.size(),
+                 [&](std::size_t condition, Random& random) { return side.drawn_centre(condition, random); });
 }
 
 }  // namespace weft::statistics

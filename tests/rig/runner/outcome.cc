@@ -154,7 +154,8 @@ class Judge {
                      {"wrong", wrong},
                      {"time_us", spread_json(spread(times))},
                      {"busbw_mbps", spread_json(spread(bandwidths))},
-                     {"share", spread_json(share)}});
+                     {"share", spread_json(share)},
+                     {"iterations", {{"time_us", times}, {"busbw_mbps", bandwidths}, {"share", shares}}}});
       if (!complete) fail(fmt::format("{} was not finished by all ranks", rank::kind_name(operation.kind)));
     }
     return out;
