@@ -40,7 +40,8 @@ endif()
 
 # Third-party headers are used header-only so that the plugins need nothing but libc and libstdc++ at run time.
 add_library(weft_text_format INTERFACE)
-target_link_libraries(weft_text_format INTERFACE fmt::fmt-header-only)
+# Its include folder alone: what is compiled of it is compiled once, in common/text/format.cc.
+target_include_directories(weft_text_format SYSTEM INTERFACE $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)
 add_library(weft_json_library INTERFACE)
 target_link_libraries(weft_json_library INTERFACE nlohmann_json::nlohmann_json)
 
@@ -93,4 +94,9 @@ function(weft_benchmark)
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE weft_options ${ARG_LINK} benchmark::benchmark benchmark::benchmark_main)
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/benchmarks")
+endfunction()
+
+# weft_command_line(FILE …): files that read a command line with CLI11, whose headers take long to optimise for nothing.
+function(weft_command_line)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O0)
 endfunction()

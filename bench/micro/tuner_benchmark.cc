@@ -3,7 +3,6 @@
 // that part alone.
 #include <benchmark/benchmark.h>
 #include <dlfcn.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,6 +12,7 @@
 #include <string>
 
 #include "common/nccl_abi/tuner.h"
+#include "common/text/format.h"
 
 namespace {
 
@@ -35,11 +35,11 @@ CostTable offered_by_nccl() {
 class ProfileFile {
  public:
   explicit ProfileFile(std::size_t rules)
-      : path_(std::filesystem::temp_directory_path() / fmt::format("weft-tuner-benchmark-{}.json", getpid())) {
+      : path_(std::filesystem::temp_directory_path() / weft::text::format("weft-tuner-benchmark-{}.json", getpid())) {
     std::ofstream file(path_);
     file << R"({"schema": 1, "rules": [)";
     for (std::size_t i = 0; i < rules; i++) {
-      file << fmt::format(
+      file << weft::text::format(
           R"({}{{"collective": "all_reduce", "bytes": {{"from": {}, "to": {}}}, "algorithm": "ring", "protocol": "simple"}})",
           i == 0 ? "" : ",", i * kStep, (i + 1) * kStep - 1);
     }

@@ -1,15 +1,32 @@
-// The weft command. Exit codes: 0 done, 1 it ran and something failed, 2 wrong usage or input, 3 the machine lacks something.
-#include <fmt/format.h>
-
+// The weft command. Exit codes: 0 done, 1 it ran and something failed, 2 wrong usage or input, 3 the machine lacks
+// something.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "bench/weft/demo/demo_command.h"
 #include "bench/weft/figures/foundation.h"
 #include "common/settings/settings.h"
+#include "common/text/format.h"
 
 namespace weft {
 namespace {
+
+void add_demo(CLI::App& app, demo::DemoOptions& options) {
+  app.add_option("--seeds", options.seeds, "Hash seeds of the fabric, at least five for an interval worth reading")
+      ->capture_default_str();
+  app.add_option("--json", options.json, "Write the figures for programs to this file (- is standard output)");
+  app.add_option("--html", options.html, "Write the page with the pictures to this file")->capture_default_str();
+  app.add_option("--rig", options.rig, "The rig command (default: next to this one)");
+}
+
+void add_figures(CLI::App& app, figures::FigureOptions& options) {
+  app.add_option("list", options.list, "Which list of points: foundation")->required();
+  options.seeds = demo::kDefaultSeeds;
+  app.add_option("--seeds", options.seeds, "Hash seeds of the fabric")->capture_default_str();
+  app.add_option("--json", options.json, "Write the points for programs to this file (- is standard output)");
+  app.add_option("--rig", options.rig, "The rig command (default: next to this one)");
+}
 
 // Values in effect here, with where each comes from.
 int print_settings(bool markdown) {
@@ -20,28 +37,34 @@ int print_settings(bool markdown) {
   const settings::Loaded loaded = settings::load();
   for (const settings::Row& row : settings::table()) {
     const bool given = std::find(loaded.given.begin(), loaded.given.end(), row.name) != loaded.given.end();
-    fmt::print("{:<30} {:<20} {}\n", row.name, row.get(loaded.settings), given ? "environment" : "default");
+    std::fputs(text::format("{:<30} {:<20} {}\n", row.name, row.get(loaded.settings), given ? "environment" : "default")
+                   .c_str(),
+               stdout);
   }
-  for (const std::string& warning : loaded.warnings) std::fprintf(stderr, "warning: %s\n", warning.c_str());
-  for (const Error& error : loaded.errors) std::fprintf(stderr, "error: %s\n", error.text().c_str());
+  for (const std::string& warning : loaded.warnings)
+    std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  for (const Error& error : loaded.errors)
+    std::fprintf(stderr, "error: %s\n", error.text().c_str());
   return loaded.errors.empty() ? demo::kDone : demo::kUsage;
 }
 
 int run(int count, char** arguments) {
-  CLI::App app{"Weft: NCCL over every path of a RoCE fabric.\n"
-               "Exit codes: 0 done, 1 it ran and something failed, 2 wrong usage or input, 3 the machine lacks something.",
-               "weft"};
+  CLI::App app{
+      "Weft: NCCL over every path of a RoCE fabric.\n"
+      "Exit codes: 0 done, 1 it ran and something failed, 2 wrong usage or input, 3 the machine lacks something.",
+      "weft"};
   app.set_version_flag("--version", std::string("weft " WEFT_VERSION));
   app.require_subcommand(1);
   demo::DemoOptions demo_options;
-  CLI::App* demo = app.add_subcommand("demo", "Stock NCCL on two emulated fabrics: its own IB transport against Weft (several minutes)");
-  demo::add_demo(*demo, demo_options);
+  CLI::App* demo = app.add_subcommand(
+      "demo", "Stock NCCL on two emulated fabrics: its own IB transport against Weft (several minutes)");
+  add_demo(*demo, demo_options);
   bool markdown = false;
   CLI::App* settings = app.add_subcommand("settings", "Print the settings in effect here");
   settings->add_flag("--markdown", markdown, "Print the page docs/settings.md instead");
   figures::FigureOptions figure_options;
   CLI::App* figures = app.add_subcommand("figures", "Measure what the project promises (scripts/figures)");
-  figures::add_figures(*figures, figure_options);
+  add_figures(*figures, figure_options);
   try {
     app.parse(count, arguments);
   } catch (const CLI::ParseError& error) {
@@ -55,4 +78,6 @@ int run(int count, char** arguments) {
 }  // namespace
 }  // namespace weft
 
-int main(int count, char** arguments) { return weft::run(count, arguments); }
+int main(int count, char** arguments) {
+  return weft::run(count, arguments);
+}

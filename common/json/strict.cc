@@ -1,13 +1,12 @@
 #include "common/json/strict.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <set>
 #include <sstream>
 
+#include "common/text/format.h"
 #include "common/text/nearest.h"
 
 namespace weft::json {
@@ -29,10 +28,10 @@ template <class T>
 std::string range_text(const Range<T>& range) {
   const bool low = range.low != std::numeric_limits<T>::lowest();
   const bool high = range.high != std::numeric_limits<T>::max();
-  const std::string unit = range.unit.empty() ? "" : fmt::format(" {}", range.unit);
-  if (low && high) return fmt::format("allowed: {} to {}{}", range.low, range.high, unit);
-  if (low) return fmt::format("allowed: {} or more{}", range.low, unit);
-  if (high) return fmt::format("allowed: up to {}{}", range.high, unit);
+  const std::string unit = range.unit.empty() ? "" : text::format(" {}", range.unit);
+  if (low && high) return text::format("allowed: {} to {}{}", range.low, range.high, unit);
+  if (low) return text::format("allowed: {} or more{}", range.low, unit);
+  if (high) return text::format("allowed: up to {}{}", range.high, unit);
   return {};
 }
 
@@ -58,7 +57,7 @@ std::string position(std::string_view text, std::size_t byte) {
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const auto start = before.rfind('\n');
   const auto column = before.size() - (start == std::string_view::npos ? 0 : start + 1) + 1;
-  return fmt::format("{}:{}", line, column);
+  return text::format("{}:{}", line, column);
 }
 
 }  // namespace
@@ -69,11 +68,11 @@ Result<Value> parse(std::string_view text, const std::string& name) {
   try {
     value = Value::parse(text, std::ref(duplicates));
   } catch (const Value::parse_error& failure) {
-    return Error{"not valid JSON", fmt::format("{}:{}", name, position(text, failure.byte)), 0,
+    return Error{"not valid JSON", text::format("{}:{}", name, position(text, failure.byte)), 0,
                  "the text up to this place is not JSON: look for a missing comma, quote or bracket"};
   }
   if (!duplicates.first.empty()) {
-    return Error{fmt::format("the field \"{}\" stands twice in one object", duplicates.first), name, 0, "remove one"};
+    return Error{text::format("the field \"{}\" stands twice in one object", duplicates.first), name, 0, "remove one"};
   }
   return value;
 }
@@ -100,13 +99,13 @@ Fields::Fields(const Value& value, std::string path, Problems& problems)
     : value_(&value), path_(std::move(path)), problems_(&problems) {
   if (!value.is_object()) {
     static const Value nothing = Value::object();
-    problems.add(path_, fmt::format("is {}", type_name(value)), "an object { … } is expected here");
+    problems.add(path_, text::format("is {}", type_name(value)), "an object { … } is expected here");
     value_ = &nothing;
   }
 }
 
 std::string Fields::child(std::string_view key) const {
-  return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+  return path_.empty() ? std::string(key) : text::format("{}.{}", path_, key);
 }
 
 bool Fields::has(std::string_view key) const {
@@ -117,7 +116,7 @@ const Value* Fields::find(std::string_view key, bool must) {
   asked_.emplace_back(key);
   const auto found = value_->find(key);
   if (found != value_->end()) return &*found;
-  if (must) problems_->add(path_, fmt::format("the field \"{}\" is missing", key), "it has no default");
+  if (must) problems_->add(path_, text::format("the field \"{}\" is missing", key), "it has no default");
   return nullptr;
 }
 
@@ -127,8 +126,8 @@ T Fields::scalar(std::string_view key, const std::optional<T>& fallback, std::st
   const Value* found = find(key, !fallback);
   if (!found) return otherwise;
   if (!check(*found)) {
-    problems_->add(child(key), fmt::format("is {} ({})", type_name(*found), found->dump()),
-                   fmt::format("{} is expected", type));
+    problems_->add(child(key), text::format("is {} ({})", type_name(*found), found->dump()),
+                   text::format("{} is expected", type));
     return otherwise;
   }
   return get(*found, otherwise);
@@ -157,7 +156,7 @@ auto in_range(const Range<T>& range, Problems& problems, std::string path) {
                            value.get<std::uint64_t>() > std::uint64_t(std::numeric_limits<std::int64_t>::max());
     const T number = value.get<T>();
     if (too_large || number < range.low || number > range.high) {
-      problems.add(path, fmt::format("{} is out of range", value.dump()), range_text(range));
+      problems.add(path, text::format("{} is out of range", value.dump()), range_text(range));
       return otherwise;
     }
     return number;
@@ -202,7 +201,7 @@ namespace {
 
 std::string allowed_words(const std::string& given, const std::vector<std::string>& allowed) {
   std::string hint = "allowed: " + text::join(allowed);
-  if (const auto close = text::nearest(given, allowed)) hint += fmt::format("; did you mean \"{}\"?", *close);
+  if (const auto close = text::nearest(given, allowed)) hint += text::format("; did you mean \"{}\"?", *close);
   return hint;
 }
 
@@ -212,7 +211,7 @@ std::string Fields::word(std::string_view key, Required, const std::vector<std::
   const std::string given = text(key, required);
   if (given.empty() && !has(key)) return given;
   if (std::find(allowed.begin(), allowed.end(), given) == allowed.end() && (*value_)[std::string(key)].is_string()) {
-    problems_->add(child(key), fmt::format("\"{}\" is not known", given), allowed_words(given, allowed));
+    problems_->add(child(key), text::format("\"{}\" is not known", given), allowed_words(given, allowed));
   }
   return given;
 }
@@ -230,14 +229,14 @@ std::vector<std::string> Fields::texts(std::string_view key) {
   const Value* found = find(key, false);
   if (!found) return out;
   if (!found->is_array()) {
-    problems_->add(child(key), fmt::format("is {}", type_name(*found)), "an array of strings is expected");
+    problems_->add(child(key), text::format("is {}", type_name(*found)), "an array of strings is expected");
     return out;
   }
   for (std::size_t i = 0; i < found->size(); i++) {
     if ((*found)[i].is_string()) {
       out.push_back((*found)[i].get<std::string>());
     } else {
-      problems_->add(fmt::format("{}[{}]", child(key), i), fmt::format("is {}", type_name((*found)[i])),
+      problems_->add(text::format("{}[{}]", child(key), i), text::format("is {}", type_name((*found)[i])),
                      "a string is expected");
     }
   }
@@ -249,15 +248,15 @@ std::vector<std::int64_t> Fields::integers(std::string_view key, const Range<std
   const Value* found = find(key, false);
   if (!found) return out;
   if (!found->is_array()) {
-    problems_->add(child(key), fmt::format("is {}", type_name(*found)), "an array of integers is expected");
+    problems_->add(child(key), text::format("is {}", type_name(*found)), "an array of integers is expected");
     return out;
   }
   for (std::size_t i = 0; i < found->size(); i++) {
-    const std::string place = fmt::format("{}[{}]", child(key), i);
+    const std::string place = text::format("{}[{}]", child(key), i);
     if ((*found)[i].is_number_integer()) {
       out.push_back(in_range(range, *problems_, place)((*found)[i], 0));
     } else {
-      problems_->add(place, fmt::format("is {}", type_name((*found)[i])), "an integer is expected");
+      problems_->add(place, text::format("is {}", type_name((*found)[i])), "an integer is expected");
     }
   }
   return out;
@@ -268,11 +267,11 @@ std::vector<Fields> Fields::objects(std::string_view key) {
   const Value* found = find(key, false);
   if (!found) return out;
   if (!found->is_array()) {
-    problems_->add(child(key), fmt::format("is {}", type_name(*found)), "an array of objects is expected");
+    problems_->add(child(key), text::format("is {}", type_name(*found)), "an array of objects is expected");
     return out;
   }
   for (std::size_t i = 0; i < found->size(); i++) {
-    out.emplace_back((*found)[i], fmt::format("{}[{}]", child(key), i), *problems_);
+    out.emplace_back((*found)[i], text::format("{}[{}]", child(key), i), *problems_);
   }
   return out;
 }
@@ -305,8 +304,8 @@ void Fields::done() {
     std::sort(known.begin(), known.end());
     known.erase(std::unique(known.begin(), known.end()), known.end());
     std::string hint = "known fields: " + text::join(known);
-    if (const auto close = text::nearest(key, known)) hint = fmt::format("did you mean \"{}\"? {}", *close, hint);
-    problems_->add(path_, fmt::format("the field \"{}\" is not known", key), hint);
+    if (const auto close = text::nearest(key, known)) hint = text::format("did you mean \"{}\"? {}", *close, hint);
+    problems_->add(path_, text::format("the field \"{}\" is not known", key), hint);
   }
 }
 

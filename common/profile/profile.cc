@@ -1,7 +1,5 @@
 #include "common/profile/profile.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
@@ -10,6 +8,7 @@
 
 #include "common/json/strict.h"
 #include "common/profile/sha256.h"
+#include "common/text/format.h"
 
 namespace weft::profile {
 namespace {
@@ -37,7 +36,7 @@ Interval read_interval(json::Fields& fields, std::string_view key) {
   interval.low = std::uint64_t(child->integer("from", 0, {.low = 0}));
   if (child->has("to")) interval.high = std::uint64_t(child->integer("to", json::required, {.low = 0}));
   if (interval.low > interval.high) {
-    fields.problem(key, fmt::format("from {} to {} is empty", interval.low, interval.high),
+    fields.problem(key, text::format("from {} to {} is empty", interval.low, interval.high),
                    "\"from\" must not be larger than \"to\"");
   }
   child->done();
@@ -46,7 +45,7 @@ Interval read_interval(json::Fields& fields, std::string_view key) {
 
 Rule read_rule(json::Fields fields, std::size_t index) {
   Rule rule;
-  rule.name = fmt::format("rules[{}]", index);
+  rule.name = text::format("rules[{}]", index);
   rule.collective = read_word<Collective>(fields, "collective", kCollectives);
   rule.bytes = read_interval(fields, "bytes");
   rule.ranks = read_interval(fields, "ranks");
@@ -70,8 +69,8 @@ void check_overlaps(const Profile& profile, json::Fields& fields) {
         continue;
       }
       fields.problem(right.name,
-                     fmt::format("overlaps with {}: both decide {} of {} bytes", left.name, name(right.collective),
-                                 std::max(left.bytes.low, right.bytes.low)),
+                     text::format("overlaps with {}: both decide {} of {} bytes", left.name, name(right.collective),
+                                  std::max(left.bytes.low, right.bytes.low)),
                      "make their bytes, ranks or nodes disjoint");
     }
   }

@@ -1,10 +1,9 @@
 #include "common/settings/settings.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdlib>
 
+#include "common/text/format.h"
 #include "common/text/nearest.h"
 
 extern char** environ;
@@ -25,15 +24,16 @@ Loaded& read_rows(Loaded& loaded, const std::function<const char*(const char*)>&
     auto set = row.set(loaded.settings, value);
     if (set) continue;
     Error error = set.take_error();
-    error.where = fmt::format("{}={}", row.name, value);
-    error.hint = fmt::format("allowed: {}; default {}", row.allowed, row.standard.empty() ? "none" : row.standard);
-    loaded.errors.push_back(std::move(error));
+    error.where = text::format("{}={}", row.name, value);
+    error.hint = text::format("allowed: {}; default {}", row.allowed, row.standard.empty() ? "none" : row.standard);
+    loaded.errors.push_back({std::move(error), row.component});
   }
   return loaded;
 }
 
 std::string cell(std::string text) {
-  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
+  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)
+    text.insert(at, "\\");
   return text;
 }
 
@@ -41,8 +41,9 @@ void markdown_rows(std::string& out, bool weft) {
   out += "\n| variable | read by | allowed | default | meaning |\n|---|---|---|---|---|\n";
   for (const Row& row : table()) {
     if (row.is_weft() != weft) continue;
-    out += fmt::format("| `{}` | {} | {} | {} | {} |\n", row.name, row.component == Component::net ? "net plugin" : "tuner plugin",
-                       cell(row.allowed), row.standard.empty() ? "–" : row.standard, cell(row.text));
+    out += text::format("| `{}`{} | {} | {} | {} | {} |\n", row.name, row.job_wide ? " ●" : "",
+                        row.component == Component::net ? "net plugin" : "tuner plugin", cell(row.allowed),
+                        row.standard.empty() ? "–" : row.standard, cell(row.text));
   }
 }
 
@@ -52,14 +53,15 @@ Loaded load(const std::function<const char*(const char*)>& lookup, const std::ve
   Loaded loaded;
   read_rows(loaded, lookup);
   std::vector<std::string> known;
-  for (const Row& row : table()) known.push_back(row.name);
+  for (const Row& row : table())
+    known.push_back(row.name);
   for (const std::string& name : environment) {
     if (name.rfind("WEFT_", 0) != 0) continue;
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     if (std::find(kElsewhere.begin(), kElsewhere.end(), name) != kElsewhere.end()) continue;
     const auto close = text::nearest(name, known);
-    loaded.warnings.push_back(fmt::format("{} is not a setting of Weft and has no effect{}", name,
-                                          close ? fmt::format("; did you mean {}?", *close) : ""));
+    loaded.warnings.push_back(text::format("{} is not a setting of Weft and has no effect{}", name,
+                                           close ? text::format("; did you mean {}?", *close) : ""));
   }
   return loaded;
 }
@@ -73,13 +75,35 @@ Loaded load() {
   return load([](const char* name) { return std::getenv(name); }, names);
 }
 
+std::optional<Error> Loaded::error_of(Component component) const {
+  for (const Wrong& wrong : errors) {
+    if (wrong.component == component) return wrong;
+  }
+  return std::nullopt;
+}
+
+std::uint64_t job_wide_digest(const Settings& settings) {
+  // FNV-1a (Fowler, Noll, Vo), 64 bits: the same on every machine.
+  std::uint64_t digest = 0xcbf29ce484222325;
+  const auto add = [&](const std::string& text) {
+    for (const char letter : text)
+      digest = (digest ^ std::uint8_t(letter)) * 0x100000001b3;
+  };
+  for (const Row& row : table()) {
+    if (row.job_wide) add(text::format("{}={};", row.name, row.get(settings)));
+  }
+  return digest;
+}
+
 std::string markdown() {
   std::string out =
       "# Settings\n\n"
       "<!-- Written by `weft settings --markdown`; a test compares. Change common/settings/table.cc instead. -->\n\n"
-      "Environment variables, read once when NCCL initialises a plugin. A value that is not allowed makes every connection fail with a "
-      "message that names it; an unknown `WEFT_` variable is a warning with the nearest name. `weft settings` prints the values in "
-      "effect.\n\n## Weft's own\n";
+      "Environment variables, read once when NCCL initialises a plugin. A value that is not allowed makes every "
+      "connection fail with a "
+      "message that names it; an unknown `WEFT_` variable is a warning with the nearest name. `weft settings` prints "
+      "the values in "
+      "effect. ●: belongs to the whole job; a host with another value is named in a warning.\n\n## Weft's own\n";
   markdown_rows(out, true);
   out += "\n## NCCL's, with NCCL's meaning\n";
   markdown_rows(out, false);

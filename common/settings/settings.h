@@ -1,9 +1,10 @@
-// The one table of settings: Weft's own environment variables and those of NCCL that Weft honours with NCCL's meaning. The plugins read
-// it once, when they are initialised; documentation (docs/settings.md) is generated from it.
+// The one table of settings: Weft's own environment variables and those of NCCL that Weft honours with NCCL's meaning.
+// The plugins read it once, when they are initialised; documentation (docs/settings.md) is generated from it.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct Settings {
 
   std::string ib_hca;
   std::int64_t ib_gid_index = -1;
+  std::int64_t ib_roce_version_num = 2;
   std::string ib_addr_family = "AF_INET";
   std::string ib_addr_range;
   std::int64_t ib_timeout = 20;
@@ -49,17 +51,31 @@ struct Row {
   std::function<Result<void>(Settings&, const std::string&)> set;
   std::function<std::string(const Settings&)> get;
 
+  bool job_wide =
+      false;  // belongs to both ends of a connection: a difference between hosts is a mistake worth a remark
+
   bool is_weft() const { return name.rfind("WEFT_", 0) == 0; }
 };
 
 const std::vector<Row>& table();
 
+// A value that is not allowed.
+struct Wrong : Error {
+  Component component;
+};
+
 struct Loaded {
   Settings settings;
   std::vector<std::string> given;     // names of the variables that were set
   std::vector<std::string> warnings;  // unknown WEFT_ variables, with the nearest name
-  std::vector<Error> errors;          // values that are not allowed; the default stands
+  std::vector<Wrong> errors;          // the default stands instead
+
+  // The first one that concerns a plugin; the other's values don't.
+  std::optional<Error> error_of(Component component) const;
 };
+
+// Of the values that the hosts of a job must share: equal exactly where they are.
+std::uint64_t job_wide_digest(const Settings& settings);
 
 // `lookup`: a variable's value or null. `environment`: all names, to find mistyped ones.
 Loaded load(const std::function<const char*(const char*)>& lookup, const std::vector<std::string>& environment);

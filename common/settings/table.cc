@@ -1,10 +1,10 @@
-#include <fmt/format.h>
 
 #include <cctype>
 #include <charconv>
 #include <limits>
 
 #include "common/settings/settings.h"
+#include "common/text/format.h"
 
 namespace weft::settings {
 namespace {
@@ -23,7 +23,7 @@ Result<Number> parse(const std::string& text, Number low, Number high) {
 Row integer(std::string name, Component component, std::int64_t Settings::*member, std::int64_t low, std::int64_t high,
             std::string unit, std::string text) {
   Row row;
-  row.allowed = fmt::format("{} to {}{}", low, high, unit.empty() ? "" : " " + unit);
+  row.allowed = text::format("{} to {}{}", low, high, unit.empty() ? "" : " " + unit);
   row.set = [=](Settings& settings, const std::string& value) -> Result<void> {
     auto number = parse<std::int64_t>(value, low, high);
     if (!number) return number.take_error();
@@ -99,10 +99,16 @@ Row seed_row() {
   return row;
 }
 
+Row job_wide(Row row) {
+  row.job_wide = true;
+  return row;
+}
+
 // A multiple of 128 bytes (transfer/wire.h), or 0.
 Row piece_row() {
-  Row row = integer("WEFT_PIECE_BYTES", Component::net, &Settings::piece_bytes, 0, 16 << 20, "",
-                    "size of the pieces that a message is cut into; 0: from the message's size and the number of paths");
+  Row row =
+      integer("WEFT_PIECE_BYTES", Component::net, &Settings::piece_bytes, 0, 16 << 20, "",
+              "size of the pieces that a message is cut into; 0: from the message's size and the number of paths");
   row.allowed = "0, or a multiple of 128 from 4096 to 16777216 bytes";
   row.set = [](Settings& settings, const std::string& value) -> Result<void> {
     auto number = parse<std::int64_t>(value, 0, 16 << 20);
@@ -119,31 +125,42 @@ std::vector<Row> make_table() {
   constexpr auto net = Component::net;
   constexpr auto tuner = Component::tuner;
   std::vector<Row> rows = {
-      boolean("WEFT_DISABLE", net, &Settings::disable, "1: the net plugin reports no devices, so that NCCL uses its own transport"),
-      integer("WEFT_PATHS", net, &Settings::paths, 1, 128, "",
-              "queue pairs of a connection, each with a UDP source port of its own; the same on all ranks"),
-      seed_row(),
+      boolean("WEFT_DISABLE", net, &Settings::disable,
+              "1: the net plugin reports no devices, so that NCCL uses its own transport"),
+      job_wide(integer("WEFT_PATHS", net, &Settings::paths, 1, 128, "",
+                       "queue pairs of a connection, each with a UDP source port of its own; the same on all ranks")),
+      job_wide(seed_row()),
       integer("WEFT_CONNECT_TIMEOUT_MS", net, &Settings::connect_timeout_ms, 100, 600'000, "ms",
               "how long a handshake may take before it is an error"),
-      piece_row(),
+      job_wide(piece_row()),
       words("WEFT_PROFILE", tuner, &Settings::profile, "a path", {},
             "the tuning profile; without it the tuner leaves NCCL's choices alone"),
-      words("WEFT_PROFILE_SHA256", tuner, &Settings::profile_sha256, "64 hexadecimal digits", check_digest,
-            "the profile's digest, set by the launcher: a rank whose file differs fails instead of choosing differently"),
+      words(
+          "WEFT_PROFILE_SHA256", tuner, &Settings::profile_sha256, "64 hexadecimal digits", check_digest,
+          "the profile's digest, set by the launcher: a rank whose file differs fails instead of choosing differently"),
       words("NCCL_IB_HCA", net, &Settings::ib_hca, "[^][=]name[:port],…", {},
             "which NICs: prefixes of names, = for whole names, ^ to exclude; the modifiers stand once, at the start"),
-      integer("NCCL_IB_GID_INDEX", net, &Settings::ib_gid_index, -1, 65535, "", "GID table index of every NIC; -1: chosen by content"),
+      integer("NCCL_IB_GID_INDEX", net, &Settings::ib_gid_index, -1, 65535, "",
+              "GID table index of every NIC; -1: chosen by content"),
+      // Both bounds are 2: Weft is a transport for RoCE v2, and a value that asks for v1 is an error instead of a
+      // surprise.
+      integer("NCCL_IB_ROCE_VERSION_NUM", net, &Settings::ib_roce_version_num, 2, 2, "",
+              "RoCE version of the GID; Weft knows version 2 alone, v1 has no source port to spread by"),
       words("NCCL_IB_ADDR_FAMILY", net, &Settings::ib_addr_family, "AF_INET, AF_INET6", check_family,
             "address family that the choice of a GID prefers"),
       words("NCCL_IB_ADDR_RANGE", net, &Settings::ib_addr_range, "address/prefix length", {},
             "only GIDs with an address in this range"),
-      integer("NCCL_IB_TIMEOUT", net, &Settings::ib_timeout, 1, 31, "",
-              "the queue pairs' local ACK timeout, 4.096 µs × 2^n; a lost path is noticed after (retries + 1) timeouts"),
-      integer("NCCL_IB_RETRY_CNT", net, &Settings::ib_retry_cnt, 0, 7, "", "the queue pairs' transport retries"),
-      integer("NCCL_IB_TC", net, &Settings::ib_tc, -1, 255, "", "traffic class (TOS byte) of data; -1: the communicator's, else 0"),
-      integer("NCCL_IB_FIFO_TC", net, &Settings::ib_fifo_tc, -1, 255, "",
-              "traffic class of clear-to-send records; -1: as NCCL_IB_TC"),
-      integer("NCCL_IB_SL", net, &Settings::ib_sl, -1, 15, "", "service level; -1: 0"),
+      job_wide(integer("NCCL_IB_TIMEOUT", net, &Settings::ib_timeout, 1, 31, "",
+                       "the queue pairs' local ACK timeout, 4.096 µs × 2^n; a lost path is noticed after (retries + 1) "
+                       "timeouts; 0, which "
+                       "waits for ever, is not allowed")),
+      job_wide(
+          integer("NCCL_IB_RETRY_CNT", net, &Settings::ib_retry_cnt, 0, 7, "", "the queue pairs' transport retries")),
+      job_wide(integer("NCCL_IB_TC", net, &Settings::ib_tc, -1, 255, "",
+                       "traffic class (TOS byte) of data; -1: the communicator's, else 0")),
+      job_wide(integer("NCCL_IB_FIFO_TC", net, &Settings::ib_fifo_tc, -1, 255, "",
+                       "traffic class of clear-to-send records; -1: as NCCL_IB_TC")),
+      job_wide(integer("NCCL_IB_SL", net, &Settings::ib_sl, -1, 15, "", "service level; -1: 0")),
       integer("NCCL_IB_PKEY", net, &Settings::ib_pkey, 0, 65535, "", "partition key index"),
       integer("NCCL_IB_PCI_RELAXED_ORDERING", net, &Settings::ib_pci_relaxed_ordering, 0, 2, "",
               "PCIe relaxed ordering for user data: 0 off, 1 on, 2 where the library has it"),
@@ -151,10 +168,12 @@ std::vector<Row> make_table() {
             "interface of the handshake's TCP connections"),
       words("NCCL_SOCKET_FAMILY", net, &Settings::socket_family, "AF_INET, AF_INET6", check_family,
             "address family of the handshake"),
-      boolean("NCCL_GDR_FLUSH_DISABLE", net, &Settings::gdr_flush_disable, "1: no RDMA READ after receives into GPU memory"),
+      boolean("NCCL_GDR_FLUSH_DISABLE", net, &Settings::gdr_flush_disable,
+              "1: no RDMA READ after receives into GPU memory"),
   };
   const Settings defaults;
-  for (Row& row : rows) row.standard = row.get(defaults);
+  for (Row& row : rows)
+    row.standard = row.get(defaults);
   return rows;
 }
 

@@ -1,14 +1,15 @@
 #include "net_plugin/devices/discovery.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
+#include "common/text/format.h"
 #include "net_plugin/verbs/handles.h"
 
 namespace weft::devices {
@@ -19,7 +20,8 @@ namespace fs = std::filesystem;
 // More than any host has; a fabric of virtual functions may show many (F24).
 constexpr std::size_t kMostPorts = 32;
 
-// First line of a sysfs file; nothing where it can't be read for whatever reason (F05: an unused slot's type gives EINVAL).
+// First line of a sysfs file; nothing where it can't be read for whatever reason (F05: an unused slot's type gives
+// EINVAL).
 std::optional<std::string> read_line(const fs::path& path) {
   std::ifstream file(path);
   std::string line;
@@ -38,14 +40,43 @@ class Sysfs {
     return problem ? "" : real.string();
   }
 
+  // iWARP devices are Ethernet as well, and no RoCE ("4: RNIC"; ibv_node_type of the verbs manual).
+  bool is_iwarp() const { return read_line(device_ / "node_type").value_or("").rfind("4:", 0) == 0; }
+
+  // Ports whose link layer is Ethernet, in order.
+  std::vector<int> ethernet_ports() const {
+    std::vector<int> ports;
+    std::error_code problem;
+    for (const auto& entry : fs::directory_iterator(device_ / "ports", problem)) {
+      const std::string number = entry.path().filename();
+      int port = 0;
+      const auto [stopped, wrong] = std::from_chars(number.data(), number.data() + number.size(), port);
+      const bool plain = wrong == std::errc() && stopped == number.data() + number.size();
+      if (plain && read_line(entry.path() / "link_layer") == "Ethernet") ports.push_back(port);
+    }
+    std::sort(ports.begin(), ports.end());
+    return ports;
+  }
+
+  // Names of all RDMA devices, in order.
+  static std::vector<std::string> devices(const std::string& root) {
+    std::vector<std::string> names;
+    std::error_code problem;
+    for (const auto& entry : fs::directory_iterator(fs::path(root) / "class/infiniband", problem)) {
+      const std::string name = entry.path().filename();
+      if (name[0] != '.') names.push_back(name);
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
   bool knows_gid_types(int port) const {
     std::error_code problem;
     return fs::is_directory(device_ / "ports" / std::to_string(port) / "gid_attrs/types", problem);
   }
 
   GidType gid_type(int port, int index) const {
-    const auto line =
-        read_line(device_ / "ports" / std::to_string(port) / "gid_attrs/types" / std::to_string(index));
+    const auto line = read_line(device_ / "ports" / std::to_string(port) / "gid_attrs/types" / std::to_string(index));
     if (!line) return GidType::unknown;
     if (line->find("RoCE v2") != std::string::npos) return GidType::roce_v2;
     return line->find("RoCE v1") != std::string::npos ? GidType::roce_v1 : GidType::unknown;
@@ -96,7 +127,8 @@ std::vector<GidEntry> read_gids(verbs::Verbs& verbs, ibv_context* context, const
   return table;
 }
 
-// The driver's answer to a descriptor that can't be one tells whether it would take a real one, as NCCL's own transport asks.
+// The driver's answer to a descriptor that can't be one tells whether it would take a real one, as NCCL's own transport
+// asks.
 bool takes_dmabuf(verbs::Verbs& verbs, ibv_context* context) {
   if (!verbs.has_dmabuf()) return false;
   verbs::ProtectionDomain domain(verbs.alloc_pd(context), {&verbs});
@@ -113,15 +145,19 @@ struct Candidate {
 
 class Search {
  public:
-  Search(verbs::Verbs& verbs, const Wishes& wishes, std::string sysfs)
-      : verbs_(verbs), wishes_(wishes), sysfs_root_(std::move(sysfs)) {}
+  // `verbs` null: libibverbs can't be loaded, for `reason`.
+  Search(verbs::Verbs* verbs, const Error& reason, const Wishes& wishes, std::string sysfs)
+      : verbs_(verbs), reason_(reason), wishes_(wishes), sysfs_root_(std::move(sysfs)) {}
 
   Discovery run() {
-    read_devices();
+    if (verbs_) read_devices();
+    add_devices_only_in_sysfs();
     std::vector<PortName> names;
-    for (const Candidate& candidate : candidates_) names.push_back({candidate.port.device, candidate.port.port});
+    for (const Candidate& candidate : candidates_)
+      names.push_back({candidate.port.device, candidate.port.port});
     found_.trouble = unmatched(wishes_.selection, names);
-    for (std::string& remark : surprises(wishes_.selection, names)) found_.remarks.push_back(std::move(remark));
+    for (std::string& remark : surprises(wishes_.selection, names))
+      found_.remarks.push_back(std::move(remark));
     if (!found_.trouble) select();
     drop_virtual_functions();
     order();
@@ -132,28 +168,55 @@ class Search {
  private:
   void read_devices() {
     int count = 0;
-    ibv_device** list = verbs_.get_device_list(&count);
+    ibv_device** list = verbs_->get_device_list(&count);
     if (!list) {
-      found_.remarks.push_back(system_error("ibv_get_device_list failed", errno).text());
+      reason_ = system_error("ibv_get_device_list failed", errno);
+      found_.remarks.push_back(reason_.text());
       return;
     }
-    for (int i = 0; i < count; i++) read_device(list[i]);
-    verbs_.free_device_list(list);
+    for (int i = 0; i < count; i++)
+      read_device(list[i]);
+    verbs_->free_device_list(list);
+  }
+
+  void add_devices_only_in_sysfs() {
+    for (const std::string& name : Sysfs::devices(sysfs_root_)) {
+      if (std::find(seen_.begin(), seen_.end(), name) == seen_.end()) add_unreachable(name, reason_);
+    }
+  }
+
+  // The RoCE ports of a device that can't be asked.
+  void add_unreachable(const std::string& name, Error why) {
+    const Sysfs sysfs(sysfs_root_, name);
+    if (sysfs.is_iwarp()) return;
+    if (why.hint.empty()) why.hint = "are /dev/infiniband and the NIC's rdma-core provider in this container?";
+    for (const int number : sysfs.ethernet_ports()) {
+      Candidate candidate;
+      candidate.port.device = name;
+      candidate.port.port = std::uint8_t(number);
+      candidate.port.identity = number;
+      candidate.port.pci_path = sysfs.pci_path();
+      candidate.port.unusable = why;
+      candidate.port.unusable->where = text::format("{}:{}", name, number);
+      candidates_.push_back(std::move(candidate));
+    }
   }
 
   void read_device(ibv_device* device) {
-    const std::string name = verbs_.get_device_name(device);
-    const verbs::Context context(verbs_.open_device(device), {&verbs_});
-    ibv_device_attr attributes{};
-    const int failed = context ? verbs_.query_device(context.get(), &attributes) : errno;
-    if (failed != 0) {
-      found_.remarks.push_back(
-          system_error(context ? "ibv_query_device failed" : "ibv_open_device failed", failed, "skipping " + name,
-                       "is /dev/infiniband passed into this container?")
-              .text());
+    const std::string name = verbs_->get_device_name(device);
+    seen_.push_back(name);
+    const Sysfs sysfs(sysfs_root_, name);
+    if (device->transport_type == IBV_TRANSPORT_IWARP || sysfs.is_iwarp()) {
+      found_.remarks.push_back(text::format("skipping {}: iWARP", name));
       return;
     }
-    const Sysfs sysfs(sysfs_root_, name);
+    const verbs::Context context(verbs_->open_device(device), {verbs_});
+    ibv_device_attr attributes{};
+    const int failed = context ? verbs_->query_device(context.get(), &attributes) : errno;
+    if (failed != 0) {
+      add_unreachable(name, system_error(context ? "ibv_query_device failed" : "ibv_open_device failed", failed));
+      return;
+    }
     for (int number = 1; number <= attributes.phys_port_cnt; number++) {
       read_port(context.get(), attributes, sysfs, name, number);
     }
@@ -162,14 +225,15 @@ class Search {
   void read_port(ibv_context* context, const ibv_device_attr& attributes, const Sysfs& sysfs, const std::string& name,
                  int number) {
     ibv_port_attr state{};
-    const std::string place = fmt::format("{}:{}", name, number);
-    if (const int code = verbs_.query_port(context, std::uint8_t(number), &state)) {
-      found_.remarks.push_back(system_error("ibv_query_port failed", code, "skipping " + place).text());
-      return;
-    }
+    const std::string place = text::format("{}:{}", name, number);
+    const int failed = verbs_->query_port(context, std::uint8_t(number), &state);
     // By link layer, never by LID: some RoCE NICs have one (F22).
+    const std::vector<int> ethernet = sysfs.ethernet_ports();
+    if (failed != 0 && std::find(ethernet.begin(), ethernet.end(), number) != ethernet.end()) {
+      state.link_layer = IBV_LINK_LAYER_ETHERNET;
+    }
     if (state.link_layer != IBV_LINK_LAYER_ETHERNET) {
-      found_.remarks.push_back(fmt::format("skipping {}: not Ethernet", place));
+      found_.remarks.push_back(text::format("skipping {}: not Ethernet", place));
       return;
     }
     Candidate candidate;
@@ -186,14 +250,17 @@ class Search {
     port.max_srq = attributes.max_srq;
     port.max_srq_wr = attributes.max_srq_wr;
     port.peer_memory = sysfs.peer_memory();
-    port.dmabuf = takes_dmabuf(verbs_, context);
-    judge(port, state, sysfs, read_gids(verbs_, context, sysfs, number, state.gid_tbl_len));
+    port.dmabuf = takes_dmabuf(*verbs_, context);
+    if (failed != 0)
+      port.unusable = system_error("ibv_query_port failed", failed, place);
+    else
+      judge(port, state, sysfs, read_gids(*verbs_, context, sysfs, number, state.gid_tbl_len));
     candidate.physical_function = sysfs.physical_function();
     candidates_.push_back(std::move(candidate));
   }
 
   void judge(Port& port, const ibv_port_attr& state, const Sysfs& sysfs, const std::vector<GidEntry>& table) {
-    const std::string place = fmt::format("{}:{}", port.device, port.port);
+    const std::string place = text::format("{}:{}", port.device, port.port);
     if (state.state != IBV_PORT_ACTIVE) {
       port.unusable = Error{"the port is not active", place, 0, "look at the link: ip link, ibv_devinfo"};
       return;
@@ -214,7 +281,7 @@ class Search {
       const bool out = !wishes_.selection.takes(candidate.port.device, candidate.port.port);
       if (out) {
         found_.remarks.push_back(
-            fmt::format("skipping {}:{}: left out by NCCL_IB_HCA", candidate.port.device, candidate.port.port));
+            text::format("skipping {}:{}: left out by NCCL_IB_HCA", candidate.port.device, candidate.port.port));
       }
       return out;
     });
@@ -227,8 +294,8 @@ class Search {
         return fs::path(other.port.pci_path).filename() == virtual_one.physical_function && !other.port.unusable;
       });
       if (owner == candidates_.end()) return false;
-      found_.remarks.push_back(fmt::format("{} is a virtual function of {} (same port); using {} only",
-                                           virtual_one.port.device, owner->port.device, owner->port.device));
+      found_.remarks.push_back(text::format("{} is a virtual function of {} (same port); using {} only",
+                                            virtual_one.port.device, owner->port.device, owner->port.device));
       return true;
     });
   }
@@ -251,11 +318,13 @@ class Search {
         continue;
       }
       if (found_.ports.size() == kMostPorts) {
-        found_.remarks.push_back(
-            fmt::format("{} RDMA ports found, using the first {}; narrow NCCL_IB_HCA", candidates_.size(), kMostPorts));
+        found_.remarks.push_back(text::format("{} RDMA ports found, using the first {}; narrow NCCL_IB_HCA",
+                                              candidates_.size(), kMostPorts));
         return;
       }
-      while (taken(port.guid, port.identity)) port.identity++;
+      while (taken(port.guid, port.identity))
+        port.identity++;
+      port.name = port.port == 1 ? port.device : text::format("{}:{}", port.device, port.port);
       found_.ports.push_back(std::move(port));
     }
   }
@@ -265,9 +334,11 @@ class Search {
                        [&](const Port& port) { return port.guid == guid && port.identity == identity; });
   }
 
-  verbs::Verbs& verbs_;
+  verbs::Verbs* verbs_;
+  Error reason_;  // why a device of sysfs is not among those of libibverbs
   const Wishes& wishes_;
   std::string sysfs_root_;
+  std::vector<std::string> seen_;  // devices that libibverbs lists
   std::vector<Candidate> candidates_;
   Discovery found_;
 };
@@ -277,29 +348,59 @@ class Search {
 int speed_mbps(std::uint8_t active_speed, std::uint8_t active_width) {
   int lane = 0, lanes = 0;
   switch (active_speed) {
-    case 1: lane = 2'500; break;
-    case 2: lane = 5'000; break;
+    case 1:
+      lane = 2'500;
+      break;
+    case 2:
+      lane = 5'000;
+      break;
     case 4:
-    case 8: lane = 10'000; break;
-    case 16: lane = 14'000; break;
-    case 32: lane = 25'000; break;
-    case 64: lane = 50'000; break;
-    case 128: lane = 100'000; break;
-    default: break;
+    case 8:
+      lane = 10'000;
+      break;
+    case 16:
+      lane = 14'000;
+      break;
+    case 32:
+      lane = 25'000;
+      break;
+    case 64:
+      lane = 50'000;
+      break;
+    case 128:
+      lane = 100'000;
+      break;
+    default:
+      break;
   }
   switch (active_width) {
-    case 1: lanes = 1; break;
-    case 2: lanes = 4; break;
-    case 4: lanes = 8; break;
-    case 8: lanes = 12; break;
-    case 16: lanes = 2; break;
-    default: break;
+    case 1:
+      lanes = 1;
+      break;
+    case 2:
+      lanes = 4;
+      break;
+    case 4:
+      lanes = 8;
+      break;
+    case 8:
+      lanes = 12;
+      break;
+    case 16:
+      lanes = 2;
+      break;
+    default:
+      break;
   }
   return lane * lanes;
 }
 
 Discovery discover(verbs::Verbs& verbs, const Wishes& wishes, const std::string& sysfs) {
-  return Search(verbs, wishes, sysfs).run();
+  return Search(&verbs, Error{"libibverbs does not list this device", {}, 0, {}}, wishes, sysfs).run();
+}
+
+Discovery discover_without_verbs(const Error& reason, const Wishes& wishes, const std::string& sysfs) {
+  return Search(nullptr, reason, wishes, sysfs).run();
 }
 
 }  // namespace weft::devices

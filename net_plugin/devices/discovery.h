@@ -15,6 +15,8 @@ namespace weft::devices {
 
 struct Port {
   std::string device;  // verbs name, "mlx5_0"
+  std::string
+      name;  // what NCCL is told, unique among the ports: "mlx5_0", or "mlx5_0:2" for the second port of a device
   std::uint8_t port = 1;
   std::string pci_path;  // real path of the PCI function below sysfs; empty where there is none
   std::uint64_t guid = 0;
@@ -46,8 +48,12 @@ struct Discovery {
   std::optional<Error> trouble;      // of the selection as a whole
 };
 
-// Opens every device once to ask it, and closes it again.
+// Opens every device once to ask it, and closes it again. A RoCE port that sysfs shows and that can't be asked (its
+// device can't be opened, or libibverbs does not know it) is an unusable port, not an absent one: only a host without
+// RoCE NICs has none.
 Discovery discover(verbs::Verbs& verbs, const Wishes& wishes, const std::string& sysfs = "/sys");
+// Where libibverbs can't be loaded: the RoCE ports that sysfs shows, each unusable for this reason.
+Discovery discover_without_verbs(const Error& reason, const Wishes& wishes, const std::string& sysfs = "/sys");
 
 // Mbit/s of ibv_query_port(3)'s codes; 0 where a code is not known.
 int speed_mbps(std::uint8_t active_speed, std::uint8_t active_width);

@@ -1,4 +1,5 @@
-// Which entry of a port's GID table to use. Pure. The numbers F01 … are field reports, told in docs/net-plugin.md ("Choosing a GID").
+// Which entry of a port's GID table to use. Pure. The numbers F01 … are field reports, told in docs/net-plugin.md
+// ("Choosing a GID").
 #pragma once
 
 #include <array>
@@ -38,8 +39,8 @@ struct GidWishes {
 // "198.51.100.0/24", "2001:db8::/32".
 Result<AddressRange> parse_range(const std::string& text);
 
-// The best entry for RoCE v2: an IPv4 address before a global or unique local IPv6 one (the other way round with `ipv6`); link-local addresses
-// never by themselves. `place` is "mlx5_0:1", for the message.
+// The best entry for RoCE v2: an IPv4 address before a global or unique local IPv6 one (the other way round with
+// `ipv6`); link-local addresses never by themselves. `place` is "mlx5_0:1", for the message.
 Result<GidEntry> choose_gid(const std::vector<GidEntry>& table, const GidWishes& wishes, const std::string& place);
 
 bool is_zero(const GidEntry& entry);

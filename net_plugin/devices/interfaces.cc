@@ -1,6 +1,5 @@
 #include "net_plugin/devices/interfaces.h"
 
-#include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -9,6 +8,7 @@
 #include <cstring>
 #include <memory>
 
+#include "common/text/format.h"
 #include "common/text/nearest.h"
 
 namespace weft::devices {
@@ -92,8 +92,9 @@ Result<Interface> choose_interface(const std::vector<Interface>& interfaces, con
     if (!best || reluctance(interface) < reluctance(*best)) best = &interface;
   }
   if (best) return *best;
-  return Error{fmt::format("no interface that is up{}{}", wishes.names.empty() ? "" : fmt::format(" fits NCCL_SOCKET_IFNAME={}", wishes.names),
-                           wishes.family.empty() ? "" : fmt::format(" with an address of {}", wishes.family)),
+  return Error{text::format("no interface that is up{}{}",
+                            wishes.names.empty() ? "" : text::format(" fits NCCL_SOCKET_IFNAME={}", wishes.names),
+                            wishes.family.empty() ? "" : text::format(" with an address of {}", wishes.family)),
                "handshake", 0, "have: " + (names.empty() ? "none" : text::join(names))};
 }
 

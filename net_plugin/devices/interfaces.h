@@ -1,5 +1,5 @@
-// Which network interface carries the handshake's TCP connections: NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY with NCCL's meaning. The choice is
-// pure; list_interfaces() asks the kernel.
+// Which network interface carries the handshake's TCP connections: NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY with
+// NCCL's meaning. The choice is pure; list_interfaces() asks the kernel.
 #pragma once
 
 #include <sys/socket.h>
@@ -25,7 +25,8 @@ struct InterfaceWishes {
 
 std::vector<Interface> list_interfaces();
 
-// The first that fits; without names, loopback, container bridges and link-local addresses only where nothing else is there.
+// The first that fits; without names, loopback, container bridges and link-local addresses only where nothing else is
+// there.
 Result<Interface> choose_interface(const std::vector<Interface>& interfaces, const InterfaceWishes& wishes);
 
 }  // namespace weft::devices

@@ -1,10 +1,9 @@
 #include "net_plugin/devices/selection.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 
+#include "common/text/format.h"
 #include "common/text/nearest.h"
 
 namespace weft::devices {
@@ -20,10 +19,11 @@ Error wrong(const std::string& what, std::string hint) {
 }
 
 Result<SelectionToken> parse_token(const std::string& text, std::size_t place, const std::string& modifiers) {
-  if (text.empty()) return wrong(fmt::format("token {} is empty", place), "form: [^][=]name[:port],…");
+  if (text.empty()) return wrong(text::format("token {} is empty", place), "form: [^][=]name[:port],…");
   if (text[0] == '^' || text[0] == '=') {
-    return wrong(fmt::format("\"^\" and \"=\" are allowed only at the start of the value (token {}: \"{}\")", place, text),
-                 fmt::format("write the modifiers once: \"{}{}…\"", modifiers, text.substr(text.find_first_not_of("^="))));
+    return wrong(
+        text::format("\"^\" and \"=\" are allowed only at the start of the value (token {}: \"{}\")", place, text),
+        text::format("write the modifiers once: \"{}{}…\"", modifiers, text.substr(text.find_first_not_of("^="))));
   }
   SelectionToken token;
   const std::size_t colon = text.find(':');
@@ -34,7 +34,7 @@ Result<SelectionToken> parse_token(const std::string& text, std::size_t place, c
   const char* end = number.data() + number.size();
   const auto [stopped, problem] = std::from_chars(number.data(), end, token.port);
   if (problem != std::errc() || stopped != end || token.port < 1 || token.port > 255) {
-    return wrong(fmt::format("token {} (\"{}\"): the port is not a number from 1 to 255", place, text), {});
+    return wrong(text::format("token {} (\"{}\"): the port is not a number from 1 to 255", place, text), {});
   }
   return token;
 }
@@ -43,9 +43,8 @@ Result<SelectionToken> parse_token(const std::string& text, std::size_t place, c
 
 bool Selection::takes(const std::string& device, int port) const {
   if (tokens.empty()) return true;
-  const bool any = std::any_of(tokens.begin(), tokens.end(), [&](const SelectionToken& token) {
-    return matches(token, whole_names, device, port);
-  });
+  const bool any = std::any_of(tokens.begin(), tokens.end(),
+                               [&](const SelectionToken& token) { return matches(token, whole_names, device, port); });
   return any != exclude;
 }
 
@@ -86,8 +85,9 @@ std::vector<std::string> surprises(const Selection& selection, const std::vector
       if (std::find(matched.begin(), matched.end(), port.device) == matched.end()) matched.push_back(port.device);
     }
     if (itself && matched.size() > 1) {
-      out.push_back(fmt::format("NCCL_IB_HCA token \"{}\" is a prefix and matched {}; write \"={}\" for an exact match", token.name,
-                                text::join(matched), token.name));
+      out.push_back(
+          text::format("NCCL_IB_HCA token \"{}\" is a prefix and matched {}; write \"={}\" for an exact match",
+                       token.name, text::join(matched), token.name));
     }
   }
   return out;
@@ -101,8 +101,10 @@ std::optional<Error> unmatched(const Selection& selection, const std::vector<Por
     });
     if (any) continue;
     std::vector<std::string> names;
-    for (const PortName& port : ports) names.push_back(fmt::format("{}:{}", port.device, port.port));
-    return wrong(fmt::format("\"{}{}\" matches no RoCE port", token.name, token.port < 0 ? "" : fmt::format(":{}", token.port)),
+    for (const PortName& port : ports)
+      names.push_back(text::format("{}:{}", port.device, port.port));
+    return wrong(text::format("\"{}{}\" matches no RoCE port", token.name,
+                              token.port < 0 ? "" : text::format(":{}", token.port)),
                  "have: " + (names.empty() ? "none" : text::join(names)));
   }
   return std::nullopt;

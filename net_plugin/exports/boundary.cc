@@ -9,7 +9,9 @@ std::atomic<ncclDebugLogger_t> logger_in_use{nullptr};
 
 }  // namespace
 
-void set_logger(ncclDebugLogger_t logger) { logger_in_use.store(logger, std::memory_order_release); }
+void set_logger(ncclDebugLogger_t logger) {
+  logger_in_use.store(logger, std::memory_order_release);
+}
 
 void log(setup::LogLevel level, const std::string& text) {
   const ncclDebugLogger_t logger = logger_in_use.load(std::memory_order_acquire);

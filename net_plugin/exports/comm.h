@@ -20,7 +20,7 @@ struct ListenComm : Comm {
   std::shared_ptr<setup::Control> control;
   std::shared_ptr<setup::Listener> listener;  // null where this side cannot listen
   std::optional<Error> trouble;               // why it cannot; what accept reports
-  setup::TimePoint give_up{};  // set by the first accept
+  setup::TimePoint give_up{};                 // set by the first accept
 };
 
 // Members go in reverse order: the engine with its verbs objects first, the control thread last.

@@ -21,8 +21,9 @@ ncclResult_t init_v11(void** context, std::uint64_t, ncclNetCommConfig_v11_t* co
 // NCCL 2.28.3 to 2.29.3 call it with a null context after a failed init.
 ncclResult_t finalize_v11(void* context) {
   if (!context) return ncclSuccess;
+  const ncclResult_t result = finalize(context);
   delete static_cast<Context*>(context);
-  return finalize();
+  return result;
 }
 
 ncclResult_t get_properties(int device, ncclNetProperties_v11_t* out) {
@@ -47,11 +48,15 @@ ncclResult_t get_properties(int device, ncclNetProperties_v11_t* out) {
   return result;
 }
 
-ncclResult_t listen_v11(void*, int device, void* handle, void** comm) { return listen(device, handle, comm); }
-ncclResult_t connect_v11(void* context, int device, void* handle, void** comm, ncclNetDeviceHandle_t**) {
-  return connect(device, context ? static_cast<Context*>(context)->traffic_class : -1, handle, comm);
+ncclResult_t listen_v11(void*, int device, void* handle, void** comm) {
+  return listen(device, handle, comm);
 }
-ncclResult_t accept_v11(void* listen_comm, void** comm, ncclNetDeviceHandle_t**) { return accept(listen_comm, comm); }
+ncclResult_t connect_v11(void* context, int device, void* handle, void** comm, ncclNetDeviceHandle_t**) {
+  return connect(context, device, context ? static_cast<Context*>(context)->traffic_class : -1, handle, comm);
+}
+ncclResult_t accept_v11(void* listen_comm, void** comm, ncclNetDeviceHandle_t**) {
+  return accept(listen_comm, comm);
+}
 ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, void* memory, void*, void** request) {
   return send(comm, data, size, tag, memory, request);
 }

@@ -26,9 +26,11 @@ ncclResult_t get_properties(int device, ncclNetProperties_v8_t* out) {
 }
 
 ncclResult_t connect_v8(int device, void* handle, void** comm, ncclNetDeviceHandle_t**) {
-  return connect(device, -1, handle, comm);
+  return connect(nullptr, device, -1, handle, comm);
 }
-ncclResult_t accept_v8(void* listen_comm, void** comm, ncclNetDeviceHandle_t**) { return accept(listen_comm, comm); }
+ncclResult_t accept_v8(void* listen_comm, void** comm, ncclNetDeviceHandle_t**) {
+  return accept(listen_comm, comm);
+}
 ncclResult_t isend(void* comm, void* data, int size, int tag, void* memory, void** request) {
   return send(comm, data, std::size_t(size), tag, memory, request);
 }

@@ -1,13 +1,12 @@
 #include "net_plugin/exports/plugin.h"
 
-#include <fmt/format.h>
-
-#include <cstring>
 #include <memory>
 #include <mutex>
 
+#include "common/text/format.h"
 #include "net_plugin/exports/boundary.h"
 #include "net_plugin/exports/comm.h"
+#include "net_plugin/exports/pending.h"
 #include "net_plugin/verbs/verbs.h"
 #include "net_plugin/version.h"
 
@@ -24,29 +23,12 @@ namespace {
 using transfer::Progress;
 using transfer::Registration;
 
-// One for the life of the library: NCCL's older interfaces have no finalize. It holds no thread and no device by itself; those live as
-// long as connections do.
+// One for the life of the library: NCCL's older interfaces have no finalize. It holds no thread and no device by
+// itself; those live as long as connections do.
 std::mutex state_mutex;
 std::unique_ptr<setup::Runtime> runtime;
+PendingConnects pending_connects;
 bool looked_for_devices = false;
-
-// connect() is called again with the same 128 bytes until it yields a connection: what is under way is kept in their last bytes.
-struct Pending {
-  std::uint64_t magic;
-  ConnectedComm* comm;
-};
-constexpr std::uint64_t kPendingMagic = 0x70656e64696e6721;
-constexpr std::size_t kPendingOffset = NCCL_NET_HANDLE_MAXSIZE - sizeof(Pending);
-
-Pending pending_of(const void* handle) {
-  Pending pending{};
-  std::memcpy(&pending, static_cast<const char*>(handle) + kPendingOffset, sizeof pending);
-  return pending;
-}
-
-void set_pending(void* handle, const Pending& pending) {
-  std::memcpy(static_cast<char*>(handle) + kPendingOffset, &pending, sizeof pending);
-}
 
 setup::Runtime* find_runtime() {
   std::lock_guard lock(state_mutex);
@@ -72,7 +54,9 @@ ncclResult_t close(ConnectedComm* comm) {
   return ncclSuccess;
 }
 
-ConnectedComm& sending(void* comm) { return *static_cast<ConnectedComm*>(static_cast<Comm*>(comm)); }
+ConnectedComm& sending(void* comm) {
+  return *static_cast<ConnectedComm*>(static_cast<Comm*>(comm));
+}
 
 }  // namespace
 
@@ -82,28 +66,26 @@ ncclResult_t init(ncclDebugLogger_t logger) {
   if (looked_for_devices) return ncclSuccess;
   looked_for_devices = true;
   settings::Loaded loaded = settings::load();
-  for (const std::string& warning : loaded.warnings) log(setup::LogLevel::warn, warning);
-  log(setup::LogLevel::info, fmt::format("version {}, {} of its settings given", kVersion, loaded.given.size()));
+  for (const std::string& warning : loaded.warnings)
+    log(setup::LogLevel::warn, warning);
+  log(setup::LogLevel::info, text::format("version {}, {} of its settings given", kVersion, loaded.given.size()));
   if (loaded.settings.disable) {
     log(setup::LogLevel::info, "WEFT_DISABLE=1: no devices");
     return ncclSuccess;
   }
+  for (const settings::Wrong& wrong : loaded.errors) {
+    if (wrong.component == settings::Component::net) log(setup::LogLevel::warn, wrong.text());
+  }
   auto verbs = verbs::load();
-  if (!verbs) {
-    log(setup::LogLevel::info, "no devices: " + verbs.error().text());
-    return ncclSuccess;
-  }
-  std::optional<Error> trouble;
-  for (Error& error : loaded.errors) {
-    log(setup::LogLevel::warn, error.text());
-    if (!trouble) trouble = std::move(error);
-  }
-  runtime = setup::Runtime::create(verbs.take(), loaded.settings, std::move(trouble), log);
+  runtime = setup::Runtime::create(std::move(verbs), loaded.settings, loaded.error_of(settings::Component::net), log);
   return ncclSuccess;
 }
 
-// Nothing to undo: devices are closed and the control thread has ended with the last connection.
-ncclResult_t finalize() { return ncclSuccess; }
+// Nothing else to undo: devices are closed and the control thread has ended with the last connection.
+ncclResult_t finalize(const void* context) {
+  pending_connects.drop_of(context);
+  return ncclSuccess;
+}
 
 ncclResult_t devices(int* count) {
   const setup::Runtime* here = find_runtime();
@@ -114,11 +96,11 @@ ncclResult_t devices(int* count) {
 ncclResult_t properties(int device, DeviceProperties* out) {
   const setup::Runtime* here = find_runtime();
   if (!here || device < 0 || std::size_t(device) >= here->ports().size()) {
-    return report(Error{fmt::format("no device {}", device), "getProperties", 0, {}}, ncclInvalidArgument);
+    return report(Error{text::format("no device {}", device), "getProperties", 0, {}}, ncclInvalidArgument);
   }
   const devices::Port& port = here->ports()[std::size_t(device)];
   // NCCL's structure has pointers to non-const characters and never writes to them.
-  out->name = const_cast<char*>(port.device.c_str());
+  out->name = const_cast<char*>(port.name.c_str());
   out->pci_path = port.pci_path.empty() ? nullptr : const_cast<char*>(port.pci_path.c_str());
   out->guid = port.guid;
   out->pointer_support = NCCL_PTR_HOST | (port.peer_memory ? NCCL_PTR_CUDA : 0) | (port.dmabuf ? NCCL_PTR_DMABUF : 0);
@@ -135,8 +117,8 @@ ncclResult_t listen(int device, void* handle, void** listen_comm) {
   auto listening = here->listen(device, handle);
   auto comm = std::make_unique<ListenComm>();
   if (!listening) {
-    // An error from here would end this rank only: NCCL's other ranks wait without a limit for its handle. One that refuses ends theirs in
-    // connect and ours in accept.
+    // An error from here would end this rank only: NCCL's other ranks wait without a limit for its handle. One that
+    // refuses ends theirs in connect and ours in accept.
     report(listening.error(), ncclSystemError);
     setup::encode_refusing_handle(listening.error().text(), handle);
     comm->trouble = listening.take_error();
@@ -149,10 +131,12 @@ ncclResult_t listen(int device, void* handle, void** listen_comm) {
   return ncclSuccess;
 }
 
-ncclResult_t connect(int device, int traffic_class, void* handle, void** send_comm) {
+ncclResult_t connect(const void* context, int device, int traffic_class, void* handle, void** send_comm) {
   *send_comm = nullptr;
-  Pending pending = pending_of(handle);
-  if (pending.magic != kPendingMagic) {
+  const auto now = std::chrono::steady_clock::now();
+  std::uint64_t number = pending_number(handle);
+  if (number == 0) {
+    pending_connects.drop_forgotten(now);
     setup::Runtime* here = find_runtime();
     if (!here) return report(Error{"connect without a device", {}, 0, {}}, ncclInvalidUsage);
     auto connecting = here->connect(device, handle, traffic_class);
@@ -160,13 +144,19 @@ ncclResult_t connect(int device, int traffic_class, void* handle, void** send_co
     auto comm = std::make_unique<ConnectedComm>(Comm::Kind::send);
     comm->control = std::move(connecting->control);
     comm->session = std::move(connecting->session);
-    pending = {kPendingMagic, comm.release()};
-    set_pending(handle, pending);
+    number = pending_connects.add(std::move(comm), context, now);
+    set_pending_number(handle, number);
   }
-  auto outcome = pending.comm->session->poll();
+  ConnectedComm* waiting = pending_connects.find(number, now);
+  if (!waiting) {
+    set_pending_number(handle, 0);
+    return report(Error{"this attempt to connect was given up: nobody asked for it any more", {}, 0, {}},
+                  ncclSystemError);
+  }
+  auto outcome = waiting->session->poll();
   if (!outcome) return ncclSuccess;
-  set_pending(handle, {});
-  std::unique_ptr<ConnectedComm> comm(pending.comm);
+  set_pending_number(handle, 0);
+  std::unique_ptr<ConnectedComm> comm = pending_connects.take(number);
   if (!*outcome) {
     comm->control->remove(comm->session);
     return report(outcome->error(), ncclRemoteError);
@@ -186,6 +176,12 @@ ncclResult_t accept(void* listen_comm, void** receive_comm) {
   for (const auto& session : sessions) {
     auto outcome = session->poll();
     if (!outcome) continue;
+    if (!*outcome && !session->was_for_this_listener()) {
+      // A port scanner, or a job that got this port after ours: not our peer, who may still come.
+      log(setup::LogLevel::info, "a stranger at the listener: " + outcome->error().text());
+      listening.listener->forget(session);
+      continue;
+    }
     if (!*outcome) return report(outcome->error(), ncclRemoteError);
     auto comm = std::make_unique<ConnectedComm>(Comm::Kind::receive);
     comm->control = listening.control;
@@ -196,17 +192,22 @@ ncclResult_t accept(void* listen_comm, void** receive_comm) {
     return ncclSuccess;
   }
   if (listening.give_up == setup::TimePoint{}) {
-    // The peer may come late: it connects when it has finished with its other peers. Hence more than one handshake's time.
+    // The peer may come late: it connects when it has finished with its other peers. Hence more than one handshake's
+    // time.
     listening.give_up = now + 3 * listening.listener->setup().options.connect_timeout;
   }
-  if (now < listening.give_up || !sessions.empty()) return ncclSuccess;
+  if (now < listening.give_up || !listening.listener->sessions().empty()) return ncclSuccess;
   return report(Error{"no peer has connected in time", listening.listener->setup().device->name(), ETIMEDOUT,
                       "the peer's log says why; WEFT_CONNECT_TIMEOUT_MS sets the time"},
                 ncclRemoteError);
 }
 
-ncclResult_t close_send(void* comm) { return close(comm ? &sending(comm) : nullptr); }
-ncclResult_t close_receive(void* comm) { return close(comm ? &sending(comm) : nullptr); }
+ncclResult_t close_send(void* comm) {
+  return close(comm ? &sending(comm) : nullptr);
+}
+ncclResult_t close_receive(void* comm) {
+  return close(comm ? &sending(comm) : nullptr);
+}
 
 ncclResult_t close_listen(void* listen_comm) {
   if (!listen_comm) return ncclSuccess;
@@ -260,7 +261,8 @@ ncclResult_t receive(void* receive_comm, int count, void** data, const Size* siz
   *request = nullptr;
   ConnectedComm& comm = sending(receive_comm);
   if (count < 1 || count > kMaxReceives) {
-    return report(Error{fmt::format("{} receives at once", count), "irecv", 0, "allowed: 1 to 8"}, ncclInvalidArgument);
+    return report(Error{text::format("{} receives at once", count), "irecv", 0, "allowed: 1 to 8"},
+                  ncclInvalidArgument);
   }
   transfer::Receive receives[kMaxReceives];
   for (int i = 0; i < count; i++) {
@@ -279,7 +281,8 @@ ncclResult_t flush(void* receive_comm, int count, void** data, const int* sizes,
   *request = nullptr;
   ConnectedComm& comm = sending(receive_comm);
   if (count < 1 || count > kMaxReceives) {
-    return report(Error{fmt::format("{} buffers at once", count), "iflush", 0, "allowed: 1 to 8"}, ncclInvalidArgument);
+    return report(Error{text::format("{} buffers at once", count), "iflush", 0, "allowed: 1 to 8"},
+                  ncclInvalidArgument);
   }
   transfer::Receive receives[kMaxReceives];
   for (int i = 0; i < count; i++) {
@@ -295,8 +298,7 @@ ncclResult_t test(void* opaque, int* done, int* sizes) {
   auto& request = *static_cast<transfer::Request*>(opaque);
   *done = 0;
   const bool is_send = request.kind == transfer::RequestKind::send;
-  const Progress progress =
-      is_send ? request.sender->test(request, sizes) : request.receiver->test(request, sizes);
+  const Progress progress = is_send ? request.sender->test(request, sizes) : request.receiver->test(request, sizes);
   if (progress == Progress::done) *done = 1;
   if (progress != Progress::failed) return ncclSuccess;
   return connection_failed(*static_cast<ConnectedComm*>(is_send ? request.sender->owner : request.receiver->owner));

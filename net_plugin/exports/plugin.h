@@ -1,5 +1,5 @@
-// The one internal interface behind every version of NCCL's net interface. The files net_v*.cc translate types and arguments, nothing
-// else. Errors become one log line and a result code here, and only here.
+// The one internal interface behind every version of NCCL's net interface. The files net_v*.cc translate types and
+// arguments, nothing else. Errors become one log line and a result code here, and only here.
 #pragma once
 
 #include <cstddef>
@@ -26,12 +26,13 @@ inline constexpr int kMaxReceives = 8;
 inline constexpr std::size_t kMaxMessageBytes = std::size_t(1) << 30;
 
 ncclResult_t init(ncclDebugLogger_t logger);
-ncclResult_t finalize();
+// `context`: what was given to connect(), or null.
+ncclResult_t finalize(const void* context);
 ncclResult_t devices(int* count);
 ncclResult_t properties(int device, DeviceProperties* out);
 
 ncclResult_t listen(int device, void* handle, void** listen_comm);
-ncclResult_t connect(int device, int traffic_class, void* handle, void** send_comm);
+ncclResult_t connect(const void* context, int device, int traffic_class, void* handle, void** send_comm);
 ncclResult_t accept(void* listen_comm, void** receive_comm);
 ncclResult_t close_send(void* send_comm);
 ncclResult_t close_receive(void* receive_comm);

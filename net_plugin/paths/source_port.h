@@ -1,7 +1,7 @@
 // UDP source ports of RoCEv2: how a flow label becomes a port, and which ports a connection uses.
 //
-// Drivers that follow the Linux kernel's convention (rdma_flow_label_to_udp_sport, include/rdma/ib_verbs.h) derive the port from the
-// flow label of the queue pair's address vector:
+// Drivers that follow the Linux kernel's convention (rdma_flow_label_to_udp_sport, include/rdma/ib_verbs.h) derive the
+// port from the flow label of the queue pair's address vector:
 //   port = 0xC000 | ((label & 0x3FFF) ^ (label >> 14))
 // so that every port from 0xC000 to 0xFFFF can be asked for without a vendor call.
 #pragma once
@@ -19,8 +19,8 @@ std::uint16_t port_of_label(std::uint32_t label);
 // A flow label that yields `port` (0xC000 … 0xFFFF); never zero.
 std::uint32_t label_of_port(std::uint16_t port);
 
-// Distinct ports, drawn at random but reproducibly from a key: the same key and count give the same ports on every run, a longer list
-// starts with the shorter one. `count` <= kPorts.
+// Distinct ports, drawn at random but reproducibly from a key: the same key and count give the same ports on every run,
+// a longer list starts with the shorter one. `count` <= kPorts.
 std::vector<std::uint16_t> distinct_ports(std::uint64_t key, std::size_t count);
 
 // Mixes values into a key for distinct_ports: seed, addresses, connection number.

@@ -1,4 +1,5 @@
-// Asynchronous events of an open device (ibv_get_async_event(3)): fatal ones end its connections. A task of the control thread.
+// Asynchronous events of an open device (ibv_get_async_event(3)): fatal ones end its connections. A task of the control
+// thread.
 #pragma once
 
 #include <functional>

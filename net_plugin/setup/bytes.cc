@@ -6,7 +6,8 @@
 namespace weft::setup {
 
 void ByteWriter::integer(std::uint64_t value, int width) {
-  for (int i = 0; i < width; i++) bytes_.push_back(std::byte(value >> (8 * i)));
+  for (int i = 0; i < width; i++)
+    bytes_.push_back(std::byte(value >> (8 * i)));
 }
 
 void ByteWriter::text(std::string_view value) {
@@ -35,7 +36,8 @@ std::uint64_t ByteReader::integer(int width) {
   const std::byte* start = data_;
   if (!take(std::size_t(width))) return 0;
   std::uint64_t value = 0;
-  for (int i = 0; i < width; i++) value |= std::uint64_t(start[i]) << (8 * i);
+  for (int i = 0; i < width; i++)
+    value |= std::uint64_t(start[i]) << (8 * i);
   return value;
 }
 
@@ -48,8 +50,10 @@ std::string ByteReader::text() {
 
 void ByteReader::raw(void* out, std::size_t size) {
   const std::byte* start = data_;
-  if (take(size)) std::memcpy(out, start, size);
-  else std::memset(out, 0, size);
+  if (take(size))
+    std::memcpy(out, start, size);
+  else
+    std::memset(out, 0, size);
 }
 
 }  // namespace weft::setup

@@ -1,5 +1,5 @@
-// Writing and reading the fields of a handshake message: little-endian integers, counted strings. Reading past the end is
-// remembered and yields zeros, so that a message is read in one go and judged once.
+// Writing and reading the fields of a handshake message: little-endian integers, counted strings. Reading past the end
+// is remembered and yields zeros, so that a message is read in one go and judged once.
 #pragma once
 
 #include <array>

@@ -20,7 +20,9 @@ FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
   return *this;
 }
 
-int FileDescriptor::release() { return std::exchange(descriptor_, -1); }
+int FileDescriptor::release() {
+  return std::exchange(descriptor_, -1);
+}
 
 void FileDescriptor::reset() {
   if (descriptor_ >= 0) close(descriptor_);
@@ -90,7 +92,8 @@ void Control::run_calls() {
     tasks_.insert(tasks_.end(), added_.begin(), added_.end());
     added_.clear();
   }
-  for (const auto& work : calls) work();
+  for (const auto& work : calls)
+    work();
   if (calls.empty()) return;
   {
     std::lock_guard lock(mutex_);
@@ -137,7 +140,8 @@ void Control::run() {
       if (events == 0 && !(wakes[i] && *wakes[i] <= now)) continue;
       if (!tasks_[i]->step(events, now)) finished.push_back(tasks_[i]);
     }
-    for (const auto& task : finished) std::erase(tasks_, task);
+    for (const auto& task : finished)
+      std::erase(tasks_, task);
   }
   tasks_.clear();
 }

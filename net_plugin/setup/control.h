@@ -1,5 +1,5 @@
-// The control thread: one a process, alive while somebody holds a Control. It serves tasks that wait for a descriptor or a time:
-// listeners, handshakes, the sockets of live connections, asynchronous events. No task may block.
+// The control thread: one a process, alive while somebody holds a Control. It serves tasks that wait for a descriptor
+// or a time: listeners, handshakes, the sockets of live connections, asynchronous events. No task may block.
 //
 // A forked child has no such thread and must not use the object; Runtime looks at the process number before it does.
 #pragma once

@@ -12,6 +12,11 @@ std::vector<std::shared_ptr<Session>> Listener::sessions() const {
   return sessions_;
 }
 
+void Listener::forget(const std::shared_ptr<Session>& session) {
+  std::lock_guard lock(mutex_);
+  std::erase(sessions_, session);
+}
+
 bool Listener::step(short, TimePoint) {
   while (true) {
     sockaddr_storage from{};

@@ -20,6 +20,8 @@ class Listener final : public Task {
 
   // The sessions that have come so far; the caller polls them. NCCL's service thread.
   std::vector<std::shared_ptr<Session>> sessions() const;
+  // A session that came to nothing and was no peer's.
+  void forget(const std::shared_ptr<Session>& session);
   const SessionSetup& setup() const { return setup_; }
 
   Wanted wanted() override { return {socket_.get(), POLLIN, std::nullopt}; }

@@ -1,26 +1,30 @@
 #include "net_plugin/setup/messages.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
 #include <netinet/in.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "common/nccl_abi/net_types.h"
+#include "common/text/format.h"
 #include "net_plugin/setup/bytes.h"
 
 namespace weft::setup {
 namespace {
 
-constexpr std::uint32_t kFrameMagic = 0x54464557;                // "WEFT"
-constexpr std::uint64_t kHandleMagic = 0x31656c646e614857;       // "WHandle1"
-constexpr std::uint64_t kRefusalMagic = 0x6573756665524857;      // "WHRefuse"
-constexpr std::size_t kHandleAddress = sizeof(sockaddr_in6);     // NCCL's own handles begin with a union of this size
-constexpr std::size_t kConnectingSide = 112;                     // from here on the handle is for the connecting side's own use
+constexpr std::uint32_t kFrameMagic = 0x54464557;            // "WEFT"
+constexpr std::uint64_t kHandleMagic = 0x31656c646e614857;   // "WHandle1"
+constexpr std::uint64_t kRefusalMagic = 0x6573756665524857;  // "WHRefuse"
+// NCCL's own handles begin with a socket address of the size of sockaddr_in6, padded to 8 bytes, and a magic number.
+constexpr std::size_t kHandleAddress = 32;
+static_assert(sizeof(sockaddr_in6) == 28);
+constexpr std::size_t kConnectingSide = 112;  // from here on the handle is for the connecting side's own use
 constexpr std::size_t kMostPaths = 128;
 
-bool is_link_local(const std::array<std::uint8_t, 16>& gid) { return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80; }
+bool is_link_local(const std::array<std::uint8_t, 16>& gid) {
+  return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
+}
 
 bool is_mapped_ipv4(const std::array<std::uint8_t, 16>& gid) {
   static constexpr std::uint8_t kPrefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -61,7 +65,9 @@ std::vector<std::byte> encode_text(MessageType type, const std::string& text) {
   return encode_frame(type, writer.take());
 }
 
-std::string decode_text(const Frame& frame) { return ByteReader(frame.payload.data(), frame.payload.size()).text(); }
+std::string decode_text(const Frame& frame) {
+  return ByteReader(frame.payload.data(), frame.payload.size()).text();
+}
 
 Result<std::optional<Frame>> take_frame(std::vector<std::byte>& received) {
   ByteReader reader(received.data(), received.size());
@@ -70,7 +76,9 @@ Result<std::optional<Frame>> take_frame(std::vector<std::byte>& received) {
   const std::size_t known = std::min<std::size_t>(received.size(), sizeof magic);
   if (known == 0) return std::optional<Frame>();
   if (std::memcmp(received.data(), &kFrameMagic, known) != 0) {
-    return Error{"the other side does not speak Weft's handshake", {}, 0,
+    return Error{"the other side does not speak Weft's handshake",
+                 {},
+                 0,
                  "all ranks need NCCL_NET_PLUGIN=weft NCCL_NET=Weft and the same version of the plugin"};
   }
   reader.u16();
@@ -78,7 +86,7 @@ Result<std::optional<Frame>> take_frame(std::vector<std::byte>& received) {
   reader.u8();
   const std::uint32_t length = reader.u32();
   if (!reader.complete()) return std::optional<Frame>();
-  if (length > kMaxFrame) return Error{fmt::format("a handshake message of {} bytes", length), {}, 0, {}};
+  if (length > kMaxFrame) return Error{text::format("a handshake message of {} bytes", length), {}, 0, {}};
   if (received.size() < kFrameHeader + length) return std::optional<Frame>();
   Frame frame;
   frame.type = MessageType(type);
@@ -123,10 +131,12 @@ Result<Hello> decode_hello(const Frame& frame) {
   hello.oldest_wire_version = reader.u16();
   hello.plugin_version = reader.text();
   if (hello.oldest_wire_version > kWireVersion || hello.wire_version < kOldestWireVersion) {
-    return Error{fmt::format("the peer has Weft {} (wire versions {} to {}), this side speaks {} to {}",
-                             hello.plugin_version, hello.oldest_wire_version, hello.wire_version, kOldestWireVersion,
-                             kWireVersion),
-                 {}, 0, "bring all hosts to the same release"};
+    return Error{
+        text::format("the peer has Weft {} (wire versions {} to {}), this side speaks {} to {}", hello.plugin_version,
+                     hello.oldest_wire_version, hello.wire_version, kOldestWireVersion, kWireVersion),
+        {},
+        0,
+        "bring all hosts to the same release"};
   }
   hello.listener = reader.u64();
   hello.host = reader.text();
@@ -143,7 +153,7 @@ Result<Hello> decode_hello(const Frame& frame) {
   hello.proof_address = reader.u64();
   hello.proof_key = reader.u32();
   const std::size_t paths = reader.u16();
-  if (paths == 0 || paths > kMostPaths) return Error{fmt::format("a peer with {} paths", paths), {}, 0, {}};
+  if (paths == 0 || paths > kMostPaths) return Error{text::format("a peer with {} paths", paths), {}, 0, {}};
   for (std::size_t i = 0; i < paths && reader.complete(); i++) {
     PathOffer path;
     path.queue_pair = reader.u32();
@@ -158,22 +168,23 @@ Result<Hello> decode_hello(const Frame& frame) {
 
 std::optional<std::string> objection(const Hello& mine, const Hello& peers) {
   const auto differ = [&](const char* what, const std::string& left, const std::string& right) {
-    return fmt::format("{}: {} on {} has {}, {} on {} has {}", what, mine.device, mine.host, left, peers.device, peers.host,
-                       right);
+    return text::format("{}: {} on {} has {}, {} on {} has {}", what, mine.device, mine.host, left, peers.device,
+                        peers.host, right);
   };
   if (mine.link_layer != peers.link_layer) {
     return differ("link layer mismatch", link_layer_name(mine.link_layer), link_layer_name(peers.link_layer));
   }
   if (is_mapped_ipv4(mine.gid) != is_mapped_ipv4(peers.gid) || is_link_local(mine.gid) != is_link_local(peers.gid)) {
-    return differ("GID family mismatch", fmt::format("{} ({})", gid_text(mine.gid), family(mine.gid)),
-                  fmt::format("{} ({}); check its addresses", gid_text(peers.gid), family(peers.gid)));
+    return differ("GID family mismatch", text::format("{} ({})", gid_text(mine.gid), family(mine.gid)),
+                  text::format("{} ({}); check its addresses", gid_text(peers.gid), family(peers.gid)));
   }
   if (mine.gid_version != peers.gid_version) {
-    return differ("RoCE version mismatch", fmt::format("v{}", mine.gid_version), fmt::format("v{}", peers.gid_version));
+    return differ("RoCE version mismatch", text::format("v{}", mine.gid_version),
+                  text::format("v{}", peers.gid_version));
   }
   if (mine.paths.size() != peers.paths.size()) {
     return differ("different numbers of paths", std::to_string(mine.paths.size()),
-                  fmt::format("{}; set the same WEFT_PATHS on all ranks", peers.paths.size()));
+                  text::format("{}; set the same WEFT_PATHS on all ranks", peers.paths.size()));
   }
   return std::nullopt;
 }
@@ -181,22 +192,28 @@ std::optional<std::string> objection(const Hello& mine, const Hello& peers) {
 void encode_handle(const Handle& handle, void* out) {
   ByteWriter writer;
   writer.raw(&handle.address, kHandleAddress);
-  writer.u64(kHandleMagic);
   writer.u64(handle.listener);
+  writer.u64(kHandleMagic);
   writer.u16(handle.wire_version);
   const std::vector<std::byte> bytes = writer.take();
-  static_assert(kHandleAddress + 18 <= NCCL_NET_HANDLE_MAXSIZE);
+  static_assert(kHandleAddress + 18 <= kConnectingSide && kConnectingSide < NCCL_NET_HANDLE_MAXSIZE);
   std::memset(out, 0, NCCL_NET_HANDLE_MAXSIZE);
   std::memcpy(out, bytes.data(), bytes.size());
 }
 
+bool is_another_transport_of_nccl(const std::vector<std::byte>& received, std::uint64_t listener) {
+  return received.size() >= sizeof listener && std::memcmp(received.data(), &listener, sizeof listener) == 0;
+}
+
 void encode_refusing_handle(const std::string& why, void* out) {
   ByteWriter writer;
-  const sockaddr_in6 nowhere{};
+  const sockaddr_storage nowhere{};
   writer.raw(&nowhere, kHandleAddress);
+  writer.u64(0);
   writer.u64(kRefusalMagic);
   // A text is a length of 16 bits and its bytes.
-  constexpr std::size_t kMostText = kConnectingSide - kHandleAddress - sizeof kRefusalMagic - sizeof(std::uint16_t);
+  constexpr std::size_t kMostText =
+      kConnectingSide - kHandleAddress - 2 * sizeof(std::uint64_t) - sizeof(std::uint16_t);
   writer.text(why.substr(0, kMostText));
   const std::vector<std::byte> bytes = writer.take();
   std::memset(out, 0, NCCL_NET_HANDLE_MAXSIZE);
@@ -207,18 +224,21 @@ Result<Handle> decode_handle(const void* handle) {
   ByteReader reader(static_cast<const std::byte*>(handle), NCCL_NET_HANDLE_MAXSIZE);
   Handle out;
   reader.raw(&out.address, kHandleAddress);
+  out.listener = reader.u64();
   const std::uint64_t magic = reader.u64();
   if (magic == kRefusalMagic) {
-    return Error{fmt::format("the peer cannot receive: {}", reader.text()), {}, 0, "the peer's log has the whole text"};
+    return Error{
+        text::format("the peer cannot receive: {}", reader.text()), {}, 0, "the peer's log has the whole text"};
   }
   if (magic != kHandleMagic) {
-    return Error{"the listener of the peer is not Weft's", {}, 0,
+    return Error{"the listener of the peer is not Weft's",
+                 {},
+                 0,
                  "all ranks need NCCL_NET_PLUGIN=weft NCCL_NET=Weft: a rank without them uses another transport"};
   }
-  out.listener = reader.u64();
   out.wire_version = reader.u16();
   if (out.address.ss_family != AF_INET && out.address.ss_family != AF_INET6) {
-    return Error{fmt::format("a listener with address family {}", out.address.ss_family), {}, 0, {}};
+    return Error{text::format("a listener with address family {}", out.address.ss_family), {}, 0, {}};
   }
   return out;
 }

@@ -20,11 +20,11 @@ inline constexpr std::size_t kMaxFrame = 64 * 1024;
 inline constexpr std::size_t kFrameHeader = 12;
 
 enum class MessageType : std::uint8_t {
-  hello = 1,   // who I am, my queue pairs
-  refuse = 2,  // why there will be no connection
-  ready = 3,   // my queue pairs can receive
-  proven = 4,  // every path of mine has carried a write
-  failed = 5,  // the connection has failed on my side
+  hello = 1,    // who I am, my queue pairs
+  refuse = 2,   // why there will be no connection
+  ready = 3,    // my queue pairs can receive
+  proven = 4,   // every path of mine has carried a write
+  failed = 5,   // the connection has failed on my side
   closing = 6,  // orderly end
 };
 
@@ -54,7 +54,7 @@ struct Hello {
   std::uint64_t listener = 0;  // connecting side: the number in the handle that it got
   std::string host;
   std::uint32_t process = 0;
-  std::string device;  // "mlx5_0:1"
+  std::string device;           // "mlx5_0:1"
   std::uint8_t link_layer = 0;  // IBV_LINK_LAYER_*
   std::array<std::uint8_t, 16> gid{};
   std::uint8_t gid_version = 0;  // 1: RoCE v1, 2: RoCE v2
@@ -74,8 +74,9 @@ Result<Hello> decode_hello(const Frame& frame);
 // Refuses a peer that this side can't talk to; the text names both sides' values.
 std::optional<std::string> objection(const Hello& mine, const Hello& peers);
 
-// The 128 bytes that NCCL carries from the listener to the connecting side. They begin with the listener's socket address, as the handles of
-// NCCL's own transports do: a peer with another transport reaches this listener, is refused, and both end in seconds.
+// The 128 bytes that NCCL carries from the listener to the connecting side. They begin with the listener's socket
+// address, as the handles of NCCL's own transports do: a peer with another transport reaches this listener, is refused,
+// and both end in seconds.
 struct Handle {
   sockaddr_storage address{};  // IPv4 or IPv6
   std::uint64_t listener = 0;
@@ -83,8 +84,11 @@ struct Handle {
 };
 
 void encode_handle(const Handle& handle, void* out);  // 128 bytes
-// The handle of a side that cannot listen. NCCL gives it to the peer like any other; without it the peer would wait for a handle for ever.
-// `why` is cut where it does not fit.
+// Whether `received` is how one of NCCL's own transports begins after it was given our handle: with the eight bytes
+// that follow the address, which it takes for its own magic number and we make the listener's.
+bool is_another_transport_of_nccl(const std::vector<std::byte>& received, std::uint64_t listener);
+// The handle of a side that cannot listen. NCCL gives it to the peer like any other; without it the peer would wait for
+// a handle for ever. `why` is cut where it does not fit.
 void encode_refusing_handle(const std::string& why, void* out);  // 128 bytes
 // An error where the listener is not Weft's or refuses.
 Result<Handle> decode_handle(const void* handle);

@@ -1,11 +1,12 @@
 #include "net_plugin/setup/open_device.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <cerrno>
 #include <string_view>
+
+#include "common/text/format.h"
 
 namespace weft::setup {
 namespace {
@@ -23,14 +24,17 @@ ibv_device* find(ibv_device** list, int count, verbs::Verbs& verbs, std::string_
 std::string locked_memory_hint(int code) {
   if (code != ENOMEM) return {};
   rlimit limit{};
-  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "locked memory is not limited here";
-  return fmt::format("locked memory is limited to {} KiB (ulimit -l); raise it or give the container IPC_LOCK",
-                     limit.rlim_cur / 1024);
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return "locked memory is not limited here";
+  return text::format("locked memory is limited to {} KiB (ulimit -l); raise it or give the container IPC_LOCK",
+                      limit.rlim_cur / 1024);
 }
 
 }  // namespace
 
-std::string OpenDevice::name() const { return fmt::format("{}:{}", port_.device, port_.port); }
+std::string OpenDevice::name() const {
+  return text::format("{}:{}", port_.device, port_.port);
+}
 
 Result<std::shared_ptr<OpenDevice>> OpenDevice::open(verbs::Verbs& verbs, const devices::Port& port) {
   std::shared_ptr<OpenDevice> device(new OpenDevice(verbs, port));
@@ -59,7 +63,7 @@ Result<verbs::MemoryRegion> OpenDevice::register_memory(void* address, std::size
   verbs::MemoryRegion region(verbs_.reg_mr(protection_domain_.get(), address, length, access), {&verbs_});
   if (!region) {
     const int code = errno;
-    return system_error(fmt::format("ibv_reg_mr of {} bytes failed", length), code, name(), locked_memory_hint(code));
+    return system_error(text::format("ibv_reg_mr of {} bytes failed", length), code, name(), locked_memory_hint(code));
   }
   return region;
 }
@@ -70,7 +74,7 @@ Result<verbs::MemoryRegion> OpenDevice::register_dmabuf(void* address, std::size
   ibv_mr* made = verbs_.reg_dmabuf_mr(protection_domain_.get(), offset, length,
                                       reinterpret_cast<std::uintptr_t>(address), fd, access);
   verbs::MemoryRegion region(made, {&verbs_});
-  if (!region) return system_error(fmt::format("ibv_reg_dmabuf_mr of {} bytes failed", length), errno, name());
+  if (!region) return system_error(text::format("ibv_reg_dmabuf_mr of {} bytes failed", length), errno, name());
   return region;
 }
 

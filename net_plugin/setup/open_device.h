@@ -1,4 +1,5 @@
-// A NIC port in use: its context and protection domain, shared by all connections of the process on it, closed with the last.
+// A NIC port in use: its context and protection domain, shared by all connections of the process on it, closed with the
+// last.
 #pragma once
 
 #include <atomic>
@@ -21,8 +22,8 @@ class OpenDevice {
   // "mlx5_0:1"
   std::string name() const;
 
-  // Set by the control thread on a fatal asynchronous event (ibv_get_async_event(3)); read by the data path. The value is the
-  // event's type plus one, 0 for none.
+  // Set by the control thread on a fatal asynchronous event (ibv_get_async_event(3)); read by the data path. The value
+  // is the event's type plus one, 0 for none.
   std::atomic<int> fatal_event{0};
 
   // Registers memory for local and remote access. `relaxed`: let the NIC reorder writes within the region (PCIe relaxed

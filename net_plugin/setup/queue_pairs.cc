@@ -1,12 +1,11 @@
 #include "net_plugin/setup/queue_pairs.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "common/nccl_abi/net_types.h"
+#include "common/text/format.h"
 #include "net_plugin/paths/source_port.h"
 #include "net_plugin/transfer/sender.h"
 
@@ -20,20 +19,26 @@ constexpr int kOwnReceives = 256;
 constexpr std::uint32_t kPsnMask = 0xffffff;
 // As long as routes get in IPv4 and IPv6; the kernel's default for a flow that leaves the subnet is shorter (64).
 constexpr std::uint8_t kHopLimit = 255;
-constexpr std::uint8_t kRnrTimer = 12;    // 0.64 ms, ibv_modify_qp(3)
-constexpr std::uint8_t kRnrRetry = 7;     // for ever
+constexpr std::uint8_t kRnrTimer = 12;  // 0.64 ms, ibv_modify_qp(3)
+constexpr std::uint8_t kRnrRetry = 7;   // for ever
 constexpr std::uint8_t kOutstandingReads = 1;
 
 // Field report F34: each errno of INIT -> RTR has its own remedy.
 std::string ready_to_receive_hint(int code, const std::string& from, const std::string& to) {
-  const std::string look = fmt::format("try: ip route get {} from {}", to, from);
+  const std::string look = text::format("try: ip route get {} from {}", to, from);
   switch (code) {
-    case ETIMEDOUT: return fmt::format("the peer's address could not be resolved in time; {}. Are both on the same rail?", look);
-    case ENETUNREACH: return "there is no route to the peer; " + look;
-    case EHOSTUNREACH: return "the peer's neighbour entry can't be resolved; " + look;
-    case ENODEV: return "the GID's slot is empty or belongs to another network namespace";
-    case EINVAL: return "the NIC rejected an attribute: GID type, MTU or port";
-    default: return look;
+    case ETIMEDOUT:
+      return text::format("the peer's address could not be resolved in time; {}. Are both on the same rail?", look);
+    case ENETUNREACH:
+      return "there is no route to the peer; " + look;
+    case EHOSTUNREACH:
+      return "the peer's neighbour entry can't be resolved; " + look;
+    case ENODEV:
+      return "the GID's slot is empty or belongs to another network namespace";
+    case EINVAL:
+      return "the NIC rejected an attribute: GID type, MTU or port";
+    default:
+      return look;
   }
 }
 
@@ -58,8 +63,8 @@ ibv_qp_attr address_vector(const OpenDevice& device, const Options& options, std
   return attributes;
 }
 
-Result<verbs::QueuePair> create_queue_pair(const OpenDevice& device, const transfer::Link& link, Role role, int receives,
-                                           const Options& options) {
+Result<verbs::QueuePair> create_queue_pair(const OpenDevice& device, const transfer::Link& link, Role role,
+                                           int receives, const Options& options) {
   verbs::Verbs& verbs = device.verbs();
   ibv_qp_init_attr init{};
   init.send_cq = init.recv_cq = link.cq.get();
@@ -104,10 +109,10 @@ Result<void> make_ready(const OpenDevice& device, ibv_qp* qp, const Options& opt
              IBV_QP_MIN_RNR_TIMER;
   if (const int code = device.verbs().modify_qp(qp, &attributes, mask)) {
     const std::string from = address(device.port().gid.bytes.data()), to = address(target.gid);
-    return system_error(fmt::format("ibv_modify_qp INIT -> RTR failed: GID index {} {} -> {}, queue pair {} -> {}, "
-                                    "source port {}, path MTU {}",
-                                    device.port().gid.index, from, to, qp->qp_num, target.queue_pair, target.port,
-                                    128 << target.path_mtu),
+    return system_error(text::format("ibv_modify_qp INIT -> RTR failed: GID index {} {} -> {}, queue pair {} -> {}, "
+                                     "source port {}, path MTU {}",
+                                     device.port().gid.index, from, to, qp->qp_num, target.queue_pair, target.port,
+                                     128 << target.path_mtu),
                         code, device.name(), ready_to_receive_hint(code, from, to));
   }
   attributes = {};
@@ -148,7 +153,7 @@ Result<Endpoint> create_endpoint(std::shared_ptr<OpenDevice> device, Role role, 
   }
   const int entries = completion_entries(role, int(ports.size()), endpoint.receives, shared);
   link.cq = {verbs.create_cq(device->context(), entries), {&verbs}};
-  if (!link.cq) return system_error(fmt::format("ibv_create_cq of {} entries failed", entries), errno, device->name());
+  if (!link.cq) return system_error(text::format("ibv_create_cq of {} entries failed", entries), errno, device->name());
   if (shared) {
     ibv_srq_init_attr attributes{};
     attributes.attr.max_wr = std::uint32_t(endpoint.receives);
@@ -228,7 +233,8 @@ Result<void> continue_proof(Endpoint& endpoint, int* proven) {
   return {};
 }
 
-Result<transfer::FlushPath> create_flush_path(const OpenDevice& device, const transfer::Link& link, const Options& options) {
+Result<transfer::FlushPath> create_flush_path(const OpenDevice& device, const transfer::Link& link,
+                                              const Options& options) {
   transfer::FlushPath flush;
   auto qp = create_queue_pair(device, link, Role::receiver, 1, options);
   if (!qp) return qp.take_error();

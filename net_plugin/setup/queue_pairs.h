@@ -38,6 +38,7 @@ Result<void> start_proof(Endpoint& endpoint, const Hello& peer);
 Result<void> continue_proof(Endpoint& endpoint, int* proven);
 
 // A queue pair connected to itself, for flushes.
-Result<transfer::FlushPath> create_flush_path(const OpenDevice& device, const transfer::Link& link, const Options& options);
+Result<transfer::FlushPath> create_flush_path(const OpenDevice& device, const transfer::Link& link,
+                                              const Options& options);
 
 }  // namespace weft::setup

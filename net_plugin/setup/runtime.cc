@@ -1,11 +1,11 @@
 #include "net_plugin/setup/runtime.h"
 
-#include <fmt/format.h>
 #include <limits.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "common/text/format.h"
 #include "net_plugin/devices/interfaces.h"
 #include "net_plugin/paths/source_port.h"
 #include "net_plugin/setup/asynchronous_events.h"
@@ -19,7 +19,8 @@ constexpr int kLastWordMs = 500;
 
 std::uint64_t hash_bytes(std::uint64_t key, const void* data, std::size_t size) {
   const auto* bytes = static_cast<const std::uint8_t*>(data);
-  for (std::size_t i = 0; i < size; i++) key = paths::combine_key(key, bytes[i]);
+  for (std::size_t i = 0; i < size; i++)
+    key = paths::combine_key(key, bytes[i]);
   return key;
 }
 
@@ -65,33 +66,40 @@ std::string host_name() {
 
 }  // namespace
 
-std::unique_ptr<Runtime> Runtime::create(std::unique_ptr<verbs::Verbs> verbs, const settings::Settings& settings,
-                                         std::optional<Error> settings_error, Log log) {
+std::unique_ptr<Runtime> Runtime::create(Result<std::unique_ptr<verbs::Verbs>> verbs,
+                                         const settings::Settings& settings, std::optional<Error> settings_error,
+                                         Log log, const std::string& sysfs) {
   std::unique_ptr<Runtime> runtime(new Runtime(std::move(log)));
-  runtime->verbs_ = std::move(verbs);
+  if (verbs) runtime->verbs_ = verbs.take();
   runtime->settings_ = settings;
   runtime->options_ = make_options(settings);
   runtime->options_.relaxed_ordering =
-      settings.ib_pci_relaxed_ordering != 0 && runtime->verbs_->has_optional_access();
+      settings.ib_pci_relaxed_ordering != 0 && runtime->verbs_ && runtime->verbs_->has_optional_access();
   runtime->trouble_ = std::move(settings_error);
   runtime->host_ = host_name();
   runtime->process_ = getpid();
   devices::Wishes wishes;
-  if (auto made = make_wishes(settings)) wishes = made.take();
-  else if (!runtime->trouble_) runtime->trouble_ = made.take_error();
-  devices::Discovery found = devices::discover(*runtime->verbs_, wishes);
-  for (const std::string& remark : found.remarks) runtime->log_(LogLevel::info, remark);
+  if (auto made = make_wishes(settings))
+    wishes = made.take();
+  else if (!runtime->trouble_)
+    runtime->trouble_ = made.take_error();
+  devices::Discovery found = runtime->verbs_ ? devices::discover(*runtime->verbs_, wishes, sysfs)
+                                             : devices::discover_without_verbs(verbs.error(), wishes, sysfs);
+  for (const std::string& remark : found.remarks)
+    runtime->log_(LogLevel::info, remark);
   if (found.trouble && !runtime->trouble_) runtime->trouble_ = std::move(found.trouble);
   runtime->ports_ = std::move(found.ports);
   runtime->open_.resize(runtime->ports_.size());
   for (std::size_t i = 0; i < runtime->ports_.size(); i++) {
     const devices::Port& port = runtime->ports_[i];
-    runtime->log_(LogLevel::info,
-                  port.unusable
-                      ? fmt::format("device {}: {}:{} is not usable: {}", i, port.device, port.port, port.unusable->text())
-                      : fmt::format("device {}: {}:{} {} Mbit/s, {}, GPU memory: {}", i, port.device, port.port,
-                                    port.speed_mbps, devices::describe(port.gid),
-                                    port.peer_memory ? "peer memory" : port.dmabuf ? "dma-buf" : "no"));
+    runtime->log_(LogLevel::info, port.unusable
+                                      ? text::format("device {}: {}:{} is not usable: {}", i, port.device, port.port,
+                                                     port.unusable->text())
+                                      : text::format("device {}: {}:{} {} Mbit/s, {}, GPU memory: {}", i, port.device,
+                                                     port.port, port.speed_mbps, devices::describe(port.gid),
+                                                     port.peer_memory ? "peer memory"
+                                                     : port.dmabuf    ? "dma-buf"
+                                                                      : "no"));
   }
   return runtime;
 }
@@ -101,7 +109,7 @@ Result<void> Runtime::usable(int device) const {
   if (getpid() != process_) return Error{"used in a forked child", {}, 0, "NCCL must be initialised after fork()"};
   if (trouble_) return *trouble_;
   if (device < 0 || std::size_t(device) >= ports_.size()) {
-    return Error{fmt::format("device {} does not exist", device), {}, 0, fmt::format("devices: {}", ports_.size())};
+    return Error{text::format("device {} does not exist", device), {}, 0, text::format("devices: {}", ports_.size())};
   }
   const devices::Port& port = ports_[std::size_t(device)];
   if (port.unusable) return *port.unusable;
@@ -123,8 +131,8 @@ Result<std::shared_ptr<OpenDevice>> Runtime::open(int device, const std::shared_
   auto opened = OpenDevice::open(*verbs_, ports_[std::size_t(device)]);
   if (!opened) return opened;
   known = *opened;
-  control->add(std::make_shared<AsynchronousEvents>(
-      known, (*opened)->context()->async_fd, [this](const std::string& line) { log_(LogLevel::warn, line); }));
+  control->add(std::make_shared<AsynchronousEvents>(known, (*opened)->context()->async_fd,
+                                                    [this](const std::string& line) { log_(LogLevel::warn, line); }));
   return opened;
 }
 
@@ -147,6 +155,15 @@ Result<SessionSetup> Runtime::session_setup(int device, const std::shared_ptr<Co
   setup.device = opened.take();
   setup.options = options_;
   setup.host = host_;
+  setup.settings_digest = settings::job_wide_digest(settings_);
+  setup.settings_differ = [this](const std::string& peer) {
+    if (!told_of_difference_.exchange(true)) {
+      log_(LogLevel::warn, text::format("{} has other values of settings that belong to the whole job (WEFT_PATHS, "
+                                        "NCCL_IB_TC, …; docs/settings.md marks them); "
+                                        "compare `weft settings` on both hosts",
+                                        peer));
+    }
+  };
   setup.choose_ports = [this, &port = ports_[std::size_t(device)]](const std::string& peer_address) {
     return choose_ports(port, peer_address);
   };

@@ -1,10 +1,12 @@
-// What the plugin has once in a process: libraries, devices, the control thread while it is needed, the source ports in use.
+// What the plugin has once in a process: libraries, devices, the control thread while it is needed, the source ports in
+// use.
 //
 // Threads: calls may come from several NCCL service threads at once.
 #pragma once
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -27,9 +29,12 @@ using Log = std::function<void(LogLevel, const std::string&)>;
 
 class Runtime {
  public:
-  // Finds the devices. A bad setting or an unusable NIC is not an error here: it is one of listen() and connect(), see trouble().
-  static std::unique_ptr<Runtime> create(std::unique_ptr<verbs::Verbs> verbs, const settings::Settings& settings,
-                                         std::optional<Error> settings_error, Log log);
+  // Finds the devices. A bad setting or an unusable NIC is not an error here: it is one of listen() and connect(), see
+  // trouble(). Nor is it one that libibverbs can't be loaded: on a host without RDMA that is normal, and where sysfs
+  // shows RoCE ports they are listed as unusable.
+  static std::unique_ptr<Runtime> create(Result<std::unique_ptr<verbs::Verbs>> verbs,
+                                         const settings::Settings& settings, std::optional<Error> settings_error,
+                                         Log log, const std::string& sysfs = "/sys");
 
   const std::vector<devices::Port>& ports() const { return ports_; }
 
@@ -72,6 +77,7 @@ class Runtime {
   std::vector<std::weak_ptr<OpenDevice>> open_;
   std::map<std::uint64_t, std::size_t> connections_;  // key of a NIC pair -> connections made so far
   std::uint64_t next_listener_ = 0;
+  std::atomic<bool> told_of_difference_{false};  // in the settings of two hosts
 };
 
 }  // namespace weft::setup

@@ -1,11 +1,11 @@
 #include "net_plugin/setup/session.h"
 
-#include <fmt/format.h>
 #include <netinet/tcp.h>
 #include <unistd.h>
 
 #include <cerrno>
 
+#include "common/text/format.h"
 #include "net_plugin/setup/socket_address.h"
 #include "net_plugin/version.h"
 
@@ -57,6 +57,16 @@ bool Session::finished() const {
   return finished_;
 }
 
+bool Session::was_for_this_listener() const {
+  std::lock_guard lock(mutex_);
+  return meant_us_;
+}
+
+void Session::note_meant_us() {
+  std::lock_guard lock(mutex_);
+  meant_us_ = true;
+}
+
 Task::Wanted Session::wanted() {
   if (state_ == State::over) return {-1, 0, std::chrono::steady_clock::now()};
   Wanted wanted{socket_.get(), POLLIN, std::nullopt};
@@ -70,14 +80,16 @@ Task::Wanted Session::wanted() {
   return wanted;
 }
 
-bool Session::step(short events, TimePoint now) { return advance(events, now) && state_ != State::over; }
+bool Session::step(short events, TimePoint now) {
+  return advance(events, now) && state_ != State::over;
+}
 
 // Every step returns false when the session is over; the reason has been stored by then.
 bool Session::advance(short events, TimePoint now) {
   if (state_ == State::over) return false;
   if (state_ != State::watching && now > deadline_) {
-    return fail(system_error(fmt::format("no answer from {} within {} ms ({})", peer_name(),
-                                         setup_.options.connect_timeout.count(), step_name()),
+    return fail(system_error(text::format("no answer from {} within {} ms ({})", peer_name(),
+                                          setup_.options.connect_timeout.count(), step_name()),
                              0, setup_.device->name(), "is the peer alive? WEFT_CONNECT_TIMEOUT_MS sets the time"));
   }
   if (state_ == State::connecting) return events == 0 || finish_connect();
@@ -88,17 +100,23 @@ bool Session::advance(short events, TimePoint now) {
 
 const char* Session::step_name() const {
   switch (state_) {
-    case State::connecting: return "TCP connect";
-    case State::hello: return "waiting for its hello";
-    case State::ready: return "waiting for its queue pairs";
-    case State::proving: return "first writes";
-    default: return "connected";
+    case State::connecting:
+      return "TCP connect";
+    case State::hello:
+      return "waiting for its hello";
+    case State::ready:
+      return "waiting for its queue pairs";
+    case State::proving:
+      return "first writes";
+    default:
+      return "connected";
   }
 }
 
 std::string Session::peer_name() const {
   if (!peer_hello_) return peer_address_;
-  return fmt::format("{} {} (process {}, {})", peer_hello_->host, peer_hello_->device, peer_hello_->process, peer_address_);
+  return text::format("{} {} (process {}, {})", peer_hello_->host, peer_hello_->device, peer_hello_->process,
+                      peer_address_);
 }
 
 bool Session::finish_connect() {
@@ -167,7 +185,10 @@ bool Session::receive(TimePoint) {
     input_.insert(input_.end(), buffer, buffer + got);
     while (true) {
       auto frame = take_frame(input_);
-      if (!frame) return fail(frame.take_error());
+      if (!frame) {
+        if (is_another_transport_of_nccl(input_, setup_.listener)) note_meant_us();
+        return fail(frame.take_error());
+      }
       if (!*frame) break;
       if (!handle_frame(**frame)) return false;
     }
@@ -182,21 +203,31 @@ bool Session::lost(const std::string& why) {
     state_ = State::over;
     return false;
   }
-  return fail(Error{fmt::format("{} went away during the handshake ({}): {}", peer_name(), step_name(), why),
+  return fail(Error{text::format("{} went away during the handshake ({}): {}", peer_name(), step_name(), why),
                     setup_.device->name(), 0, "the peer's log says why"});
 }
 
 bool Session::handle_frame(const Frame& frame) {
   switch (frame.type) {
-    case MessageType::hello: return handle_hello(frame);
+    case MessageType::hello:
+      return handle_hello(frame);
     case MessageType::refuse:
-      return fail(Error{fmt::format("{} refuses: {}", peer_name(), decode_text(frame)), setup_.device->name(), 0, {}});
-    case MessageType::ready: return state_ != State::ready || begin_proof();
-    case MessageType::proven: peer_proven_ = true; return state_ != State::proving || prove();
-    case MessageType::failed: peer_->set_lost(decode_text(frame)); return true;
-    case MessageType::closing: peer_->set_closed(); return true;
+      note_meant_us();
+      return fail(Error{text::format("{} refuses: {}", peer_name(), decode_text(frame)), setup_.device->name(), 0, {}});
+    case MessageType::ready:
+      return state_ != State::ready || begin_proof();
+    case MessageType::proven:
+      peer_proven_ = true;
+      return state_ != State::proving || prove();
+    case MessageType::failed:
+      peer_->set_lost(decode_text(frame));
+      return true;
+    case MessageType::closing:
+      peer_->set_closed();
+      return true;
   }
-  return fail(Error{fmt::format("an unknown message ({}) from {}", int(frame.type), peer_name()), setup_.device->name(), 0, {}});
+  return fail(Error{
+      text::format("an unknown message ({}) from {}", int(frame.type), peer_name()), setup_.device->name(), 0, {}});
 }
 
 bool Session::handle_hello(const Frame& frame) {
@@ -206,12 +237,15 @@ bool Session::handle_hello(const Frame& frame) {
   peer_hello_.emplace(hello.take());
   if (role_ == Role::receiver) {
     if (peer_hello_->listener != setup_.listener) return refuse("this connection is for another listener");
+    note_meant_us();
     if (!create_queue_pairs()) return false;
   }
+  if (peer_hello_->settings_digest != setup_.settings_digest && setup_.settings_differ)
+    setup_.settings_differ(peer_name());
   if (const auto why = objection(my_hello(), *peer_hello_)) return refuse(*why);
   transfer::Link& link = *endpoint_->link;
-  link.description = fmt::format("{} {} -> {} {}", setup_.device->name(), devices::address_text(setup_.device->port().gid),
-                                 peer_hello_->host, peer_name());
+  link.description = text::format("{} {} -> {} {}", setup_.device->name(),
+                                  devices::address_text(setup_.device->port().gid), peer_hello_->host, peer_name());
   if (auto connected = connect_paths(*endpoint_, role_, setup_.options, *peer_hello_); !connected) {
     Error error = connected.take_error();
     error.what += " (peer: " + peer_name() + ")";
@@ -249,9 +283,9 @@ bool Session::hand_over() {
   if (role_ == Role::sender) {
     engine.sender = std::make_unique<transfer::Sender>(std::move(endpoint_->link), std::move(*ring_), limits);
   } else {
-    auto receiver = transfer::Receiver::create(std::move(endpoint_->link),
-                                               {peer_hello_->ring_address, peer_hello_->ring_key}, limits,
-                                               endpoint_->receives, std::move(flush_));
+    auto receiver =
+        transfer::Receiver::create(std::move(endpoint_->link), {peer_hello_->ring_address, peer_hello_->ring_key},
+                                   limits, endpoint_->receives, std::move(flush_));
     if (!receiver) return fail(receiver.take_error());
     engine.receiver = receiver.take();
   }
@@ -291,7 +325,7 @@ bool Session::refuse(const std::string& why) {
   output_.clear();
   const std::vector<std::byte> message = encode_text(MessageType::refuse, why);
   (void)!::send(socket_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  return fail(Error{fmt::format("no connection with {}: {}", peer_name(), why), setup_.device->name(), 0, {}});
+  return fail(Error{text::format("no connection with {}: {}", peer_name(), why), setup_.device->name(), 0, {}});
 }
 
 bool Session::fail(Error error) {

@@ -1,5 +1,5 @@
-// One connection from its first byte over TCP to its end: handshake, queue pairs, first writes, hand-over to NCCL's thread, then watching
-// the peer until the connection is closed. A task of the control thread.
+// One connection from its first byte over TCP to its end: handshake, queue pairs, first writes, hand-over to NCCL's
+// thread, then watching the peer until the connection is closed. A task of the control thread.
 //
 //   connecting side                      accepting side
 //   TCP connect ───────────────────────► accept
@@ -38,9 +38,11 @@ struct SessionSetup {
   std::shared_ptr<OpenDevice> device;
   Options options;
   PortChoice choose_ports;
-  std::uint64_t listener = 0;        // connecting: from the handle; accepting: this listener's
-  std::string host;                  // this host's name, for messages of the peer
-  std::uint64_t settings_digest = 0;
+  std::uint64_t listener = 0;         // connecting: from the handle; accepting: this listener's
+  std::string host;                   // this host's name, for messages of the peer
+  std::uint64_t settings_digest = 0;  // settings::job_wide_digest
+  std::function<void(const std::string& peer)>
+      settings_differ;  // told where the peer's digest is another; control thread
 };
 
 class Session final : public Task {
@@ -53,6 +55,9 @@ class Session final : public Task {
   // Nothing: not finished. NCCL's service thread.
   std::optional<Result<Engine>> poll();
   bool finished() const;
+  // Accepting side, after poll() has yielded an error: whether whoever connected meant this listener. Somebody who said
+  // nothing that makes sense, or named another listener, did not.
+  bool was_for_this_listener() const;
 
   // Tells the peer that this side ends in order. Control thread (Control::call).
   void say_closing();
@@ -78,6 +83,7 @@ class Session final : public Task {
   bool hand_over();
   bool send(const std::vector<std::byte>& bytes);
   bool flush_output();
+  void note_meant_us();
   bool lost(const std::string& why);
   bool refuse(const std::string& why);
   bool fail(Error error);
@@ -103,6 +109,7 @@ class Session final : public Task {
   mutable std::mutex mutex_;  // of what follows: handed from the control thread to NCCL's
   std::optional<Result<Engine>> outcome_;
   bool finished_ = false;
+  bool meant_us_ = false;
 };
 
 }  // namespace weft::setup

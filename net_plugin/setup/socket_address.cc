@@ -1,12 +1,13 @@
 #include "net_plugin/setup/socket_address.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 
 #include <cerrno>
+
+#include "common/text/format.h"
 
 namespace weft::setup {
 namespace {
@@ -43,7 +44,7 @@ std::string address_text(const sockaddr_storage& address) {
 
 std::string address_with_port(const sockaddr_storage& address) {
   const char* form = address.ss_family == AF_INET6 ? "[{}]:{}" : "{}:{}";
-  return fmt::format(fmt::runtime(form), address_text(address), port_of(address));
+  return text::format(fmt::runtime(form), address_text(address), port_of(address));
 }
 
 Result<FileDescriptor> connect_socket(const sockaddr_storage& address) {

@@ -20,7 +20,8 @@ socklen_t address_size(const sockaddr_storage& address);
 
 // A non-blocking socket that has begun to connect.
 Result<FileDescriptor> connect_socket(const sockaddr_storage& address);
-// Connects, sends the bytes and closes, waiting no longer than `limit_ms`. Whether they arrive is not known; for a last word to a peer.
+// Connects, sends the bytes and closes, waiting no longer than `limit_ms`. Whether they arrive is not known; for a last
+// word to a peer.
 void send_and_close(const sockaddr_storage& address, const std::vector<std::byte>& bytes, int limit_ms);
 // A non-blocking listener on the address with a port of the kernel's choice, which is written to *address.
 Result<FileDescriptor> listen_socket(sockaddr_storage* address);

@@ -13,7 +13,9 @@ void Arrivals::open(std::uint32_t number, std::size_t size) {
   entry.which.reset();
 }
 
-void Arrivals::close(std::uint32_t number) { slot(number).open = false; }
+void Arrivals::close(std::uint32_t number) {
+  slot(number).open = false;
+}
 
 Arrivals::Verdict Arrivals::arrived(const Immediate& immediate, std::size_t bytes) {
   Slot& entry = slot(immediate.message);

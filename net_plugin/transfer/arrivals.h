@@ -1,5 +1,5 @@
-// The receiver's bookkeeping: which pieces of which message have arrived. Pure. Pieces come in any order and over any path; a piece that
-// comes twice, or one of a message that has gone, counts for nothing.
+// The receiver's bookkeeping: which pieces of which message have arrived. Pure. Pieces come in any order and over any
+// path; a piece that comes twice, or one of a message that has gone, counts for nothing.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ class Arrivals {
  private:
   struct Slot {
     bool open = false;
-    std::uint16_t message = 0;  // low 16 bits of its number
+    std::uint16_t message = 0;      // low 16 bits of its number
     std::uint16_t pieces = 0xffff;  // unknown until the first piece is here: more than there can be
     std::uint16_t seen = 0;
     std::size_t bytes = 0;

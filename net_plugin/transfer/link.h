@@ -1,7 +1,7 @@
 // What both ends of a connection have: the device, the paths, the state of the peer, and the one failure that ends it.
 //
-// Threads: made by the control thread, then used by the NCCL thread that calls isend, irecv and test, alone. Only PeerState is shared
-// with the control thread.
+// Threads: made by the control thread, then used by the NCCL thread that calls isend, irecv and test, alone. Only
+// PeerState is shared with the control thread.
 #pragma once
 
 #include <atomic>
@@ -65,8 +65,8 @@ class Link {
   bool fail(Error error, bool remote = true);
   bool fail_completion(const ibv_wc& completion);
   bool fail_post(const char* call, int code, int path);
-  // Looks at the peer and the device; false when one of them is gone. `waiting` says whether something is outstanding: a peer that has
-  // closed in order is no failure for who waits for nothing.
+  // Looks at the peer and the device; false when one of them is gone. `waiting` says whether something is outstanding:
+  // a peer that has closed in order is no failure for who waits for nothing.
   bool healthy(bool waiting, Nanoseconds now);
 
  private:

@@ -9,8 +9,9 @@ namespace {
 constexpr double kWeight = 0.25;
 // Weight of the newest measurement of any path in the average over all.
 constexpr double kAverageWeight = 1.0 / 16;
-// A path's queue may last so many times what a piece takes on average. More than one, so that a path which is alone on its spine does not run dry
-// between a completion and the next post; not many more, so that a message does not wait behind another on one path.
+// A path's queue may last so many times what a piece takes on average. More than one, so that a path which is alone on
+// its spine does not run dry between a completion and the next post; not many more, so that a message does not wait
+// behind another on one path.
 constexpr double kDepth = 1.5;
 // Smaller pieces say more about the fixed part of a round trip than about a path's share of the link.
 constexpr std::size_t kSmallestMeasured = 4096;
@@ -27,7 +28,9 @@ double PathScheduler::expected(const Path& path, std::size_t bytes) const {
   return path.time_per_byte * double(path.under_way + bytes);
 }
 
-Nanoseconds PathScheduler::depth() const { return Nanoseconds(kDepth * piece_time_); }
+Nanoseconds PathScheduler::depth() const {
+  return Nanoseconds(kDepth * piece_time_);
+}
 
 int PathScheduler::choose(std::size_t bytes, Nanoseconds now) const {
   int best = -1, slow = -1;

@@ -1,9 +1,10 @@
 // Which path takes the next piece. Pure: no verbs, no clock of its own; times are nanoseconds of any steady clock.
 //
-// Every path is judged by what it did: the time a piece took divided by the bytes that were under way on the path when the piece
-// was posted is the path's time per byte, queueing behind other traffic of the same spine included. A piece goes where it is expected
-// to arrive first, and only while that path's queue is short: the rest of the message stays with the sender, so that
-// paths which turn out faster take more of it. A path on a crowded spine therefore takes less, a path that stands still takes one piece.
+// Every path is judged by what it did: the time a piece took divided by the bytes that were under way on the path when
+// the piece was posted is the path's time per byte, queueing behind other traffic of the same spine included. A piece
+// goes where it is expected to arrive first, and only while that path's queue is short: the rest of the message stays
+// with the sender, so that paths which turn out faster take more of it. A path on a crowded spine therefore takes less,
+// a path that stands still takes one piece.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +34,7 @@ class PathScheduler {
  private:
   struct Path {
     std::size_t under_way = 0;
-    double time_per_byte = 0;      // nanoseconds; 0: nothing measured yet
+    double time_per_byte = 0;  // nanoseconds; 0: nothing measured yet
     Nanoseconds measured_at = 0;
   };
   double expected(const Path& path, std::size_t bytes) const;

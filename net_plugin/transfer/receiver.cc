@@ -1,10 +1,11 @@
 #include "net_plugin/transfer/receiver.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+
+#include "common/text/format.h"
 
 namespace weft::transfer {
 namespace {
@@ -17,9 +18,15 @@ constexpr int kQueueBatch = 16;
 
 // wr_id: what completed, and on which path.
 enum class Work : std::uint64_t { receive = 0, record = 1, flush = 2 };
-std::uint64_t tag(Work work, int path) { return std::uint64_t(work) << 32 | std::uint64_t(path); }
-Work work_of(std::uint64_t id) { return Work(id >> 32); }
-int path_of(std::uint64_t id) { return int(id & 0xffffffff); }
+std::uint64_t tag(Work work, int path) {
+  return std::uint64_t(work) << 32 | std::uint64_t(path);
+}
+Work work_of(std::uint64_t id) {
+  return Work(id >> 32);
+}
+int path_of(std::uint64_t id) {
+  return int(id & 0xffffffff);
+}
 
 bool reaches_device_memory(const Receive* receives, int count) {
   return std::any_of(receives, receives + count,
@@ -38,16 +45,17 @@ Receiver::Receiver(std::unique_ptr<Link> link, const RemoteRing& ring, const Pie
       paths_(link_->paths.size()),
       records_(std::make_unique<ClearToSend[]>(kSlots)),
       groups_(std::make_unique<std::array<Group, kSlots>>()) {
-  for (Group& group : *groups_) group.request.receiver = this;
-  for (Request& request : flushes_) request.receiver = this;
+  for (Group& group : *groups_)
+    group.request.receiver = this;
+  for (Request& request : flushes_)
+    request.receiver = this;
 }
 
 Result<std::unique_ptr<Receiver>> Receiver::create(std::unique_ptr<Link> link, const RemoteRing& ring,
                                                    const PieceLimits& limits, int receives,
                                                    std::optional<FlushPath> flush) {
   std::unique_ptr<Receiver> receiver(new Receiver(std::move(link), ring, limits, receives, std::move(flush)));
-  auto region =
-      receiver->link_->device->register_memory(receiver->records_.get(), sizeof(ClearToSend) * kSlots, false);
+  auto region = receiver->link_->device->register_memory(receiver->records_.get(), sizeof(ClearToSend) * kSlots, false);
   if (!region) return region.take_error();
   receiver->records_region_ = region.take();
   const int queues = receiver->link_->srq ? 1 : int(receiver->paths_.size());
@@ -60,7 +68,8 @@ Result<std::unique_ptr<Receiver>> Receiver::create(std::unique_ptr<Link> link, c
 // How many pieces the sender may use for each message, so that it never meets an empty receive queue; 0: not now.
 int Receiver::grant(const Receive* receives, int count, std::uint16_t* pieces) const {
   int owed = 0;
-  for (const PathState& path : paths_) owed = std::max(owed, path.receives_owed);
+  for (const PathState& path : paths_)
+    owed = std::max(owed, path.receives_owed);
   const int available = receives_ - granted_ - owed;
   if (available < count) return 0;
   int sum = 0;
@@ -78,7 +87,10 @@ Progress Receiver::receive(const Receive* receives, int count, Request** request
   if (!link_->healthy(true, steady_now())) return Progress::failed;
   for (int i = 0; i < count; i++) {
     if (receives[i].size > kMaxMessage) {
-      link_->fail(Error{fmt::format("a receive of {} bytes", receives[i].size), {}, 0, "1 GiB is the most that NCCL receives at once"},
+      link_->fail(Error{text::format("a receive of {} bytes", receives[i].size),
+                        {},
+                        0,
+                        "1 GiB is the most that NCCL receives at once"},
                   false);
       return Progress::failed;
     }
@@ -127,12 +139,14 @@ int Receiver::least_busy_path() const {
   return best;
 }
 
-// Writes the records of a group in one go, or in two where the ring wraps. Closes the messages again where no path has room.
+// Writes the records of a group in one go, or in two where the ring wraps. Closes the messages again where no path has
+// room.
 bool Receiver::post_records(std::uint32_t first, int count) {
   const int index = least_busy_path();
   PathState& path = paths_[std::size_t(index)];
   if (path.posted + 2 > kRecordDepth) {
-    for (int i = 0; i < count; i++) arrivals_.close(first + std::uint32_t(i));
+    for (int i = 0; i < count; i++)
+      arrivals_.close(first + std::uint32_t(i));
     return poll() && false;
   }
   int left = count;
@@ -171,9 +185,7 @@ Progress Receiver::test(Request& request, int* sizes) {
   if (link_->failed()) return Progress::failed;
   const bool flushing = request.kind == RequestKind::flush;
   Group& group = (*groups_)[request.number % kSlots];
-  const auto finished = [&] {
-    return flushing ? std::int32_t(flush_done_ - request.number) > 0 : group.missing == 0;
-  };
+  const auto finished = [&] { return flushing ? std::int32_t(flush_done_ - request.number) > 0 : group.missing == 0; };
   if (!finished()) {
     if (!poll()) return Progress::failed;
     if (!finished()) return link_->healthy(open_ > 0, steady_now()) ? Progress::not_yet : Progress::failed;
@@ -203,8 +215,12 @@ bool Receiver::poll() {
         case Work::receive:
           if (!complete_receive(completion, path)) return false;
           break;
-        case Work::record: paths_[std::size_t(path)].posted -= kSignalEvery; break;
-        case Work::flush: flush_done_++; break;
+        case Work::record:
+          paths_[std::size_t(path)].posted -= kSignalEvery;
+          break;
+        case Work::flush:
+          flush_done_++;
+          break;
       }
     }
     if (count < kPollBatch) return queue_owed();
@@ -215,12 +231,17 @@ bool Receiver::complete_receive(const ibv_wc& completion, int path) {
   paths_[std::size_t(path)].receives_owed++;
   const Immediate immediate = unpack(ntohl(completion.imm_data));
   switch (arrivals_.arrived(immediate, completion.byte_len)) {
-    case Arrivals::Verdict::completed: (*groups_)[group_of_[immediate.message % kSlots]].missing--; break;
+    case Arrivals::Verdict::completed:
+      (*groups_)[group_of_[immediate.message % kSlots]].missing--;
+      break;
     case Arrivals::Verdict::invalid:
-      return link_->fail(Error{fmt::format("a piece that can't be: message {}, piece {} of {}, {} bytes", immediate.message,
-                                           immediate.piece, immediate.pieces, completion.byte_len),
-                               {}, 0, "the peer does not follow docs/protocol.md"});
-    default: break;
+      return link_->fail(Error{text::format("a piece that can't be: message {}, piece {} of {}, {} bytes",
+                                            immediate.message, immediate.piece, immediate.pieces, completion.byte_len),
+                               {},
+                               0,
+                               "the peer does not follow docs/protocol.md"});
+    default:
+      break;
   }
   return true;
 }
@@ -264,7 +285,8 @@ Progress Receiver::flush(const Receive* receives, int count, Request** request) 
   }
   // One read is enough for all buffers of the group: it is ordered behind every earlier write of this NIC.
   const Receive* last = receives + count - 1;
-  while (last->size == 0 || !last->memory->device_memory) last--;
+  while (last->size == 0 || !last->memory->device_memory)
+    last--;
   ibv_sge segment{};
   segment.addr = reinterpret_cast<std::uint64_t>(flush_->landing.get());
   segment.length = 1;

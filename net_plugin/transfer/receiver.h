@@ -67,9 +67,9 @@ class Receiver {
     int missing = 0;  // messages of the group that are not complete
   };
   struct PathState {
-    std::uint32_t posted = 0;     // records posted and not known to have completed
+    std::uint32_t posted = 0;      // records posted and not known to have completed
     std::uint32_t unsignaled = 0;  // of them, since the last one that will report
-    int receives_owed = 0;        // receives used up and not queued again; entry 0 where there is a shared queue
+    int receives_owed = 0;         // receives used up and not queued again; entry 0 where there is a shared queue
   };
 
   Receiver(std::unique_ptr<Link> link, const RemoteRing& ring, const PieceLimits& limits, int receives,

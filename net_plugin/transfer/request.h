@@ -1,4 +1,5 @@
-// What NCCL holds between isend, irecv or iflush and test. Requests live in pools of the connection; nothing is allocated.
+// What NCCL holds between isend, irecv or iflush and test. Requests live in pools of the connection; nothing is
+// allocated.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,11 @@
 #include "net_plugin/transfer/sender.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
+
+#include "common/text/format.h"
 
 namespace weft::transfer {
 namespace {
@@ -38,7 +39,8 @@ Sender::Sender(std::unique_ptr<Link> link, ClearToSendRing ring, const PieceLimi
       scheduler_(int(link_->paths.size())),
       paths_(link_->paths.size()),
       messages_(std::make_unique<std::array<Message, kSlots>>()) {
-  for (Message& message : *messages_) message.request.sender = this;
+  for (Message& message : *messages_)
+    message.request.sender = this;
 }
 
 // Sends meet receives in order; inside a group the tag decides. The record of the group's first member says how many
@@ -70,7 +72,8 @@ Progress Sender::send(const void* data, std::size_t size, int tag, const Registr
   const Nanoseconds now = steady_now();
   if (!link_->healthy(true, now)) return Progress::failed;
   if (size > kMaxMessage) {
-    link_->fail(Error{fmt::format("a message of {} bytes", size), {}, 0, "1 GiB is the most that NCCL sends at once"}, false);
+    link_->fail(Error{text::format("a message of {} bytes", size), {}, 0, "1 GiB is the most that NCCL sends at once"},
+                false);
     return Progress::failed;
   }
   std::uint32_t number = 0;
@@ -79,7 +82,8 @@ Progress Sender::send(const void* data, std::size_t size, int tag, const Registr
   Message& message = (*messages_)[number % kSlots];
   if (message.request.in_use) return Progress::not_yet;
   if (size > record->size) {
-    link_->fail(Error{fmt::format("a message of {} bytes meets a receive of {}", size, record->size), {}, 0, {}}, false);
+    link_->fail(Error{text::format("a message of {} bytes meets a receive of {}", size, record->size), {}, 0, {}},
+                false);
     return Progress::failed;
   }
   message.request.kind = RequestKind::send;
@@ -162,8 +166,7 @@ bool Sender::post(Message& message, int index, Nanoseconds now) {
   work.num_sge = bytes != 0 ? 1 : 0;
   work.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   work.send_flags = IBV_SEND_SIGNALED;
-  work.imm_data =
-      htonl(pack({std::uint16_t(message.number), std::uint8_t(message.posted), message.plan.pieces}));
+  work.imm_data = htonl(pack({std::uint16_t(message.number), std::uint8_t(message.posted), message.plan.pieces}));
   work.wr.rdma.remote_addr = message.remote_address + offset;
   work.wr.rdma.rkey = message.remote_key;
   ibv_send_wr* bad = nullptr;
@@ -171,7 +174,8 @@ bool Sender::post(Message& message, int index, Nanoseconds now) {
     return link_->fail_post("ibv_post_send", code, index);
   }
   PathState& path = paths_[std::size_t(index)];
-  path.pieces[path.next++ % kSendDepth] = {std::uint8_t(message.number % kSlots), bytes, scheduler_.posted(index, bytes), now};
+  path.pieces[path.next++ % kSendDepth] = {std::uint8_t(message.number % kSlots), bytes,
+                                           scheduler_.posted(index, bytes), now};
   message.posted++;
   return true;
 }

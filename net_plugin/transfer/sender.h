@@ -1,4 +1,5 @@
-// The sending end of a connection: waits for clear-to-send records, cuts messages into pieces, lets the paths pull them.
+// The sending end of a connection: waits for clear-to-send records, cuts messages into pieces, lets the paths pull
+// them.
 //
 // Threads: one NCCL progress thread. Nothing here allocates, locks or logs, except when the connection fails.
 #pragma once
@@ -25,7 +26,8 @@ inline constexpr std::uint32_t kSendDepth = 64;
 class ClearToSendRing {
  public:
   static Result<ClearToSendRing> create(const setup::OpenDevice& device);
-  // The record at `number`, or null while it has not come. The result is read-only memory that the NIC has finished writing.
+  // The record at `number`, or null while it has not come. The result is read-only memory that the NIC has finished
+  // writing.
   const ClearToSend* find(std::uint32_t number) const;
   std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(records_.get()); }
   std::uint32_t remote_key() const { return region_->rkey; }

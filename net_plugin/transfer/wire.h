@@ -7,8 +7,8 @@
 
 namespace weft::transfer {
 
-// Messages of a connection are numbered from 0 in the order in which they are received. A message's slot is its number modulo
-// kSlots, its generation the eight bits above: together the low 16 bits of the number.
+// Messages of a connection are numbered from 0 in the order in which they are received. A message's slot is its number
+// modulo kSlots, its generation the eight bits above: together the low 16 bits of the number.
 inline constexpr std::uint32_t kSlots = 256;
 inline constexpr std::uint32_t kMaxPieces = 256;
 inline constexpr std::size_t kPieceAlignment = 128;
@@ -27,16 +27,17 @@ struct Immediate {
 std::uint32_t pack(const Immediate& immediate);  // in host order; the caller converts to network order
 Immediate unpack(std::uint32_t bits);
 
-// One receive buffer, offered by the receiver: written by RDMA into the sender's ring at index number % kSlots. It fills one
-// cache line, so that a reader that sees `number` sees the rest (the same property of PCIe writes that NCCL's own transport relies on).
+// One receive buffer, offered by the receiver: written by RDMA into the sender's ring at index number % kSlots. It
+// fills one cache line, so that a reader that sees `number` sees the rest (the same property of PCIe writes that NCCL's
+// own transport relies on).
 struct alignas(64) ClearToSend {
   std::uint64_t address;
   std::uint32_t keys[kMaxDevices];  // remote key of the buffer on each of the receiver's devices
   std::uint32_t size;               // bytes that fit
   std::int32_t tag;
-  std::uint16_t pieces;     // the sender may use up to so many pieces: the receiver has queued receives for them
-  std::uint8_t group;       // number of receives posted together
-  std::uint8_t index;       // place in the group
+  std::uint16_t pieces;  // the sender may use up to so many pieces: the receiver has queued receives for them
+  std::uint8_t group;    // number of receives posted together
+  std::uint8_t index;    // place in the group
   std::uint32_t reserved[6];
   std::uint32_t number;  // message number + 1, so that zeroed memory is no record; last in the line
 };

@@ -1,9 +1,9 @@
 #include <dlfcn.h>
-#include <fmt/format.h>
 
 #include <cerrno>
 #include <cstring>
 
+#include "common/text/format.h"
 #include "net_plugin/verbs/verbs.h"
 
 // verbs.h wraps some functions in macros; here the exported ones are meant.
@@ -124,7 +124,9 @@ class Loaded final : public Verbs {
   ibv_srq* create_srq(ibv_pd* pd, ibv_srq_init_attr* attributes) override { return call_.create_srq(pd, attributes); }
   int destroy_srq(ibv_srq* srq) override { return call_.destroy_srq(srq); }
   ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) override { return call_.create_qp(pd, attributes); }
-  int modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) override { return call_.modify_qp(qp, attributes, mask); }
+  int modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) override {
+    return call_.modify_qp(qp, attributes, mask);
+  }
   int destroy_qp(ibv_qp* qp) override { return call_.destroy_qp(qp); }
 
   int modify_qp_udp_sport(ibv_qp* qp, std::uint16_t port) override {
@@ -158,7 +160,7 @@ class Required {
 
 Result<std::unique_ptr<Verbs>> load() {
   SharedObject ibverbs("libibverbs.so.1");
-  if (!ibverbs) return Error{fmt::format("cannot open: {}", dlerror()), "libibverbs.so.1", 0, {}};
+  if (!ibverbs) return Error{text::format("cannot open: {}", dlerror()), "libibverbs.so.1", 0, {}};
   Functions call{};
   Required required(ibverbs);
   required.find(call.get_device_list, "ibv_get_device_list");
@@ -186,7 +188,7 @@ Result<std::unique_ptr<Verbs>> load() {
   required.find(call.destroy_qp, "ibv_destroy_qp");
   required.find(call.fork_init, "ibv_fork_init");
   if (!required.missing().empty()) {
-    return Error{fmt::format("has no {}@IBVERBS_1.1", required.missing()), "libibverbs.so.1", 0,
+    return Error{text::format("has no {}@IBVERBS_1.1", required.missing()), "libibverbs.so.1", 0,
                  "install rdma-core's libibverbs"};
   }
   ibverbs.find(call.reg_mr_iova2, "ibv_reg_mr_iova2", "IBVERBS_1.8");

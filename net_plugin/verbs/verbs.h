@@ -1,6 +1,6 @@
-// libibverbs and the vendor calls, found at run time. Everything that creates, changes or destroys goes through this class,
-// so that a test can stand in for it; the data path (ibv_poll_cq, ibv_post_send, ibv_post_recv, ibv_post_srq_recv) goes through the
-// function table of the context, as rdma-core's inline functions do.
+// libibverbs and the vendor calls, found at run time. Everything that creates, changes or destroys goes through this
+// class, so that a test can stand in for it; the data path (ibv_poll_cq, ibv_post_send, ibv_post_recv,
+// ibv_post_srq_recv) goes through the function table of the context, as rdma-core's inline functions do.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -51,13 +51,13 @@ class Verbs {
   virtual int modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) = 0;
   virtual int destroy_qp(ibv_qp* qp) = 0;
 
-  // mlx5dv_modify_qp_udp_sport: moves a queue pair in RTS to another UDP source port. ENOSYS where libmlx5 or the call is
-  // missing, what the vendor's library says otherwise.
+  // mlx5dv_modify_qp_udp_sport: moves a queue pair in RTS to another UDP source port. ENOSYS where libmlx5 or the call
+  // is missing, what the vendor's library says otherwise.
   virtual int modify_qp_udp_sport(ibv_qp* qp, std::uint16_t port) = 0;
 };
 
-// Opens libibverbs.so.1 (and libmlx5.so.1 where it is there). The error says which library or symbol is missing: on a host
-// without RDMA that is normal and means "no devices".
+// Opens libibverbs.so.1 (and libmlx5.so.1 where it is there). The error says which library or symbol is missing: on a
+// host without RDMA that is normal and means "no devices".
 Result<std::unique_ptr<Verbs>> load();
 
 }  // namespace weft::verbs

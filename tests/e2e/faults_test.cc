@@ -7,6 +7,7 @@
 namespace weft::e2e {
 namespace {
 
+using testing::AnyOf;
 using testing::HasSubstr;
 
 // A check that can't fail proves nothing: each of these breaks the rig on purpose.
@@ -22,19 +23,69 @@ TEST(TestsOfTheTests, ACorruptedPieceIsFound) {
   EXPECT_THAT(run.reason(), HasSubstr("wrong elements"));
 }
 
+// loss.json passes (Survives.LostPackets) well within the same limit: what fails here is the transfer that waits for a
+// lost packet.
 TEST(TestsOfTheTests, APacketThatIsNeverResentIsFound) {
-  const RigRun run = run_rig("loss.json", {"defects=[\"never_retransmit\"]", "time_limit_s=8"});
+  const RigRun run = run_rig("loss.json", {"defects=[\"never_retransmit\"]"});
   EXPECT_EQ(run.code, 1);
-  EXPECT_EQ(run.verdict(), "fail");
+  EXPECT_THAT(run.reason(), AnyOf(HasSubstr("time limit"), HasSubstr("all_reduce"), HasSubstr("async")));
+  std::uint64_t resent = 0;
+  for (const auto& flow : run.result["flows"])
+    resent += flow["retransmitted"].get<std::uint64_t>();
+  EXPECT_EQ(resent, 0u);
 }
 
-TEST(Faults, LostPacketsAreResent) {
-  const RigRun run = run_rig("loss.json");
+TEST(TestsOfTheTests, AMissingFlushIsFound) {
+  const RigRun run = run_rig("late_gpu_writes.json", {"net=ib", "environment.NCCL_GDR_FLUSH_DISABLE=1"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.reason(), HasSubstr("wrong elements"));
+}
+
+TEST(TestsOfTheTests, AFaultThatNeverHappensIsAFailure) {
+  const RigRun run = run_rig(
+      "two_hosts.json", {"faults=[{\"fault\":\"spine_down\",\"spine\":1,\"at_s\":50}]", "operations.0.bytes=1024"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.reason(), HasSubstr("faults.0 (spine_down) never happened"));
+}
+
+// What a transport has to get over by itself: NCCL's own and Weft.
+class Survives : public testing::TestWithParam<std::string> {
+ protected:
+  static std::string net() { return "net=" + GetParam(); }
+};
+
+TEST_P(Survives, LostPackets) {
+  const RigRun run = run_rig("loss.json", {net()});
   EXPECT_EQ(run.verdict(), "pass") << run.reason();
   std::uint64_t resent = 0;
-  for (const auto& flow : run.result["flows"]) resent += flow["retransmitted"].get<std::uint64_t>();
+  for (const auto& flow : run.result["flows"])
+    resent += flow["retransmitted"].get<std::uint64_t>();
   EXPECT_GT(resent, 0u) << "nothing was lost: the scenario shows nothing";
 }
+
+TEST_P(Survives, ASpineThatDropsSilentlyForAMoment) {
+  const RigRun run = run_rig("spine_drop.json", {net()});
+  EXPECT_EQ(run.verdict(), "pass") << run.reason();
+}
+
+TEST_P(Survives, ASpineThatGoesDownAndComesBack) {
+  const RigRun run = run_rig("spine_down.json", {net()});
+  EXPECT_EQ(run.verdict(), "pass") << run.reason();
+}
+
+TEST_P(Survives, APortThatFlaps) {
+  const RigRun run = run_rig("port_flap.json", {net()});
+  EXPECT_EQ(run.verdict(), "pass") << run.reason();
+}
+
+TEST_P(Survives, GpuWritesThatBecomeVisibleLate) {
+  for (const char* version : {"2.22.3", "2.29.7"}) {
+    const RigRun run = run_rig("late_gpu_writes.json", {net(), std::string("nccl=") + version});
+    EXPECT_EQ(run.verdict(), "pass") << version << ": " << run.reason();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, Survives, testing::Values("ib", "weft"), [](const auto& one) { return one.param; });
 
 // One bad host of four: every rank ends with an error within ten seconds, and none moves to another transport.
 TEST(Faults, ABadHostEndsEveryRankSoon) {
@@ -56,17 +107,14 @@ TEST(Faults, ABadHostEndsEveryRankSoon) {
 TEST(Faults, AKilledRankEndsTheOthers) {
   const RigRun run = run_rig("killed_rank.json");
   EXPECT_EQ(run.code, 1);
-  for (const auto& rank : run.result["ranks"]) EXPECT_NE(rank["exit"], 0);
-}
-
-TEST(Faults, ASpineThatDropsSilentlyForAMomentIsSurvived) {
-  const RigRun run = run_rig("spine_drop.json");
-  EXPECT_EQ(run.verdict(), "pass") << run.reason();
+  for (const auto& rank : run.result["ranks"])
+    EXPECT_NE(rank["exit"], 0);
 }
 
 TEST(Tuner, IsLoadedAndDecides) {
   for (const char* version : {"2.22.3", "2.29.7"}) {
-    const RigRun run = run_rig("two_hosts.json", {std::string("nccl=") + version, "tuner=weft", "environment.WEFT_PROFILE=" RIG_PROFILE});
+    const RigRun run = run_rig("two_hosts.json",
+                               {std::string("nccl=") + version, "tuner=weft", "environment.WEFT_PROFILE=" RIG_PROFILE});
     EXPECT_EQ(run.verdict(), "pass") << run.reason();
     EXPECT_EQ(run.result["loaded"]["tuner"], "Weft") << version;
   }
@@ -74,6 +122,11 @@ TEST(Tuner, IsLoadedAndDecides) {
 
 TEST(Devices, WithoutSharedReceiveQueuesEveryElementIsRight) {
   const RigRun run = run_rig("operations.json", {"nic.max_srq=0"});
+  EXPECT_EQ(run.verdict(), "pass") << run.reason();
+}
+
+TEST(Devices, WithAPathMtuOf1024EveryElementIsRight) {
+  const RigRun run = run_rig("operations.json", {"nic.mtu=1024"});
   EXPECT_EQ(run.verdict(), "pass") << run.reason();
 }
 

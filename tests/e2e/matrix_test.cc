@@ -1,4 +1,5 @@
-// Stock NCCL over its own Socket and IB transports and over Weft, both versions, every shape: every element of every operation.
+// Stock NCCL over its own Socket and IB transports and over Weft, both versions, every shape: every element of every
+// operation.
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -15,8 +16,9 @@ class Matrix : public testing::TestWithParam<Case> {};
 
 TEST_P(Matrix, EveryElementIsRight) {
   const auto& [version, net, shape] = GetParam();
-  const RigRun run = run_rig("operations.json", {"nccl=" + version, "net=" + net, "hosts=" + std::to_string(shape.first),
-                                                 "gpus_per_host=" + std::to_string(shape.second)});
+  const RigRun run =
+      run_rig("operations.json", {"nccl=" + version, "net=" + net, "hosts=" + std::to_string(shape.first),
+                                  "gpus_per_host=" + std::to_string(shape.second)});
   EXPECT_EQ(run.code, 0) << run.reason();
   ASSERT_EQ(run.verdict(), "pass") << run.reason();
   EXPECT_EQ(run.result["loaded"]["net"], net == "weft" ? "Weft" : net == "ib" ? "IB" : "Socket");
@@ -29,7 +31,8 @@ TEST_P(Matrix, EveryElementIsRight) {
 
 std::string test_name(const testing::TestParamInfo<Case>& one) {
   const auto& [version, net, shape] = one.param;
-  std::string name = "nccl_" + version + "_" + net + "_" + std::to_string(shape.first) + "x" + std::to_string(shape.second);
+  std::string name =
+      "nccl_" + version + "_" + net + "_" + std::to_string(shape.first) + "x" + std::to_string(shape.second);
   for (char& letter : name) {
     if (letter == '.') letter = '_';
   }

@@ -6,15 +6,19 @@
 namespace weft::e2e {
 namespace {
 
-std::string quoted(const std::string& text) { return "'" + text + "'"; }
+std::string quoted(const std::string& text) {
+  return "'" + text + "'";
+}
 
 }  // namespace
 
-RigRun run_rig(const std::string& scenario, const std::vector<std::string>& settings) {
-  const std::string result = testing::TempDir() + "rig_" + std::to_string(getpid()) + ".json";
+RigRun run_rig(const std::string& scenario, const std::vector<std::string>& settings, const std::string& label) {
+  const std::string result = testing::TempDir() + "rig_" + std::to_string(getpid()) + label + ".json";
   std::filesystem::remove(result);
-  std::string command = std::string(RIG_COMMAND) + " run " + RIG_SCENARIOS + "/" + scenario + " --quiet --json " + result;
-  for (const std::string& setting : settings) command += " --set " + quoted(setting);
+  std::string command =
+      std::string(RIG_COMMAND) + " run " + RIG_SCENARIOS + "/" + scenario + " --quiet --json " + result;
+  for (const std::string& setting : settings)
+    command += " --set " + quoted(setting);
   RigRun run;
   const int status = std::system(command.c_str());
   run.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

@@ -20,7 +20,9 @@ struct RigRun {
   std::string reason() const { return result.value("reason", "none"); }
 };
 
-// `scenario`: a file of tests/scenarios or a path; `settings`: --set arguments.
-RigRun run_rig(const std::string& scenario, const std::vector<std::string>& settings = {});
+// `scenario`: a file of tests/scenarios; `settings`: --set arguments; `label` tells runs of one process apart that go
+// on at the same time.
+RigRun run_rig(const std::string& scenario, const std::vector<std::string>& settings = {},
+               const std::string& label = "only");
 
 }  // namespace weft::e2e

@@ -1,13 +1,12 @@
 #include "tuner_plugin/exports/tuner.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 #include <memory>
 
 #include "common/profile/profile.h"
 #include "common/settings/settings.h"
+#include "common/text/format.h"
 #include "tuner_plugin/decide/decision_table.h"
 
 namespace weft::tuner {
@@ -29,9 +28,7 @@ std::string lower(std::string text) {
 
 // Nothing where no profile is named.
 Result<std::unique_ptr<profile::Profile>> load_profile(const settings::Loaded& loaded) {
-  for (const Error& error : loaded.errors) {
-    if (error.where.rfind("WEFT_PROFILE", 0) == 0) return error;
-  }
+  if (auto wrong = loaded.error_of(settings::Component::tuner)) return *wrong;
   const std::string& path = loaded.settings.profile;
   const std::string wanted = lower(loaded.settings.profile_sha256);
   if (path.empty()) {
@@ -41,7 +38,7 @@ Result<std::unique_ptr<profile::Profile>> load_profile(const settings::Loaded& l
   auto read = profile::read_profile(path);
   if (!read) return read.take_error();
   if (!wanted.empty() && read->digest != wanted) {
-    return Error{fmt::format("the file's SHA-256 is {}, WEFT_PROFILE_SHA256 says {}", read->digest, wanted), path, 0,
+    return Error{text::format("the file's SHA-256 is {}, WEFT_PROFILE_SHA256 says {}", read->digest, wanted), path, 0,
                  "give every host the same file"};
   }
   return std::make_unique<profile::Profile>(read.take());
@@ -51,7 +48,10 @@ Result<std::unique_ptr<profile::Profile>> load_profile(const settings::Loaded& l
 
 ncclResult_t init(std::size_t ranks, std::size_t nodes, ncclDebugLogger_t logger, void** context) {
   *context = nullptr;
-  auto profile = load_profile(settings::load());
+  const settings::Loaded loaded = settings::load();
+  for (const std::string& warning : loaded.warnings)
+    log(logger, NCCL_LOG_WARN, warning);
+  auto profile = load_profile(loaded);
   if (!profile) {
     log(logger, NCCL_LOG_WARN, profile.error().text());
     return ncclInvalidUsage;
@@ -60,8 +60,8 @@ ncclResult_t init(std::size_t ranks, std::size_t nodes, ncclDebugLogger_t logger
   if (*profile) {
     made->table = DecisionTable(**profile, ranks, nodes);
     log(logger, NCCL_LOG_INFO,
-        fmt::format("profile {} (SHA-256 {}): {} of {} rules apply to {} ranks on {} nodes", (*profile)->path,
-                    (*profile)->digest, made->table.size(), (*profile)->rules.size(), ranks, nodes));
+        text::format("profile {} (SHA-256 {}): {} of {} rules apply to {} ranks on {} nodes", (*profile)->path,
+                     (*profile)->digest, made->table.size(), (*profile)->rules.size(), ranks, nodes));
   } else {
     log(logger, NCCL_LOG_INFO, "no profile (WEFT_PROFILE): NCCL's own choices stand");
   }

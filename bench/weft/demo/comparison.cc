@@ -1,11 +1,12 @@
 #include "bench/weft/demo/comparison.h"
 
-#include <fmt/format.h>
 #include <sys/utsname.h>
 
 #include <algorithm>
 #include <fstream>
 #include <thread>
+
+#include "common/text/format.h"
 
 namespace weft::demo {
 namespace {
@@ -21,41 +22,52 @@ Run read_run(const nlohmann::json& json, std::uint64_t seed) {
   out.share = operation.at("share").at("median");
   operation.at("iterations").at("busbw_mbps").get_to(out.iteration_mbps);
   operation.at("iterations").at("share").get_to(out.iteration_shares);
-  for (const nlohmann::json& spine : json.at("fabric").at("spines")) out.spine_bytes[spine.at("name")] = spine.at("bytes");
+  for (const nlohmann::json& spine : json.at("fabric").at("spines"))
+    out.spine_bytes[spine.at("name")] = spine.at("bytes");
   return out;
 }
 
-Result<Run> run_side(const FabricChoice& fabric, std::uint64_t seed, const char* net, const RunScenario& run, Comparison& comparison) {
-  auto result = run(fabric.scenario, {fmt::format("net={}", net), fmt::format("fabric.hash_seed={}", seed)});
+Result<Run> run_side(const FabricChoice& fabric, std::uint64_t seed, const char* net, const RunScenario& run,
+                     Comparison& comparison) {
+  auto result = run(fabric.scenario, {text::format("net={}", net), text::format("fabric.hash_seed={}", seed)});
   if (!result) return result.take_error();
   const nlohmann::json& json = *result;
   if (json.value("verdict", "") != "pass") {
-    return Error{fmt::format("the run with {} and hash seed {} failed: {}", net, seed, json.value("reason", "no reason given")),
-                 fabric.scenario, 0, {}};
+    return Error{
+        text::format("the run with {} and hash seed {} failed: {}", net, seed, json.value("reason", "no reason given")),
+        fabric.scenario,
+        0,
+        {}};
   }
   try {
     comparison.op = json.at("operations").at(0).at("op");
     comparison.bytes = json.at("operations").at(0).at("bytes");
     return read_run(json, seed);
   } catch (const nlohmann::json::exception& problem) {
-    return Error{fmt::format("not a result of rig run: {}", problem.what()), fabric.scenario, 0, "rig and weft have to come from the same build"};
+    return Error{text::format("not a result of rig run: {}", problem.what()), fabric.scenario, 0,
+                 "rig and weft have to come from the same build"};
   }
 }
 
-Json range_json(const statistics::Summary& range) { return {{"median", range.median}, {"min", range.min}, {"max", range.max}}; }
+Json range_json(const statistics::Summary& range) {
+  return {{"median", range.median}, {"min", range.min}, {"max", range.max}};
+}
 
 Json side_json(const std::vector<Run>& runs) {
-  Json out = {{"busbw_mbps", range_json(statistics::summary(bandwidths(runs)))}, {"share", range_json(statistics::summary(shares(runs)))}};
+  Json out = {{"busbw_mbps", range_json(statistics::summary(bandwidths(runs)))},
+              {"share", range_json(statistics::summary(shares(runs)))}};
   out["runs"] = Json::array();
   for (const Run& run : runs) {
-    out["runs"].push_back({{"seed", run.seed}, {"busbw_mbps", run.busbw_mbps}, {"share", run.share}, {"spine_bytes", run.spine_bytes}});
+    out["runs"].push_back(
+        {{"seed", run.seed}, {"busbw_mbps", run.busbw_mbps}, {"share", run.share}, {"spine_bytes", run.spine_bytes}});
   }
   return out;
 }
 
 double slowest_spine(const std::vector<Run>& runs) {
   std::vector<double> values;
-  for (const Run& run : runs) values.push_back(run.least_used_spine());
+  for (const Run& run : runs)
+    values.push_back(run.least_used_spine());
   return statistics::median(values);
 }
 
@@ -82,19 +94,22 @@ statistics::Estimate ratio(const Comparison& comparison) {
 
 statistics::Estimate weft_share(const Comparison& comparison) {
   std::vector<std::vector<double>> shares;
-  for (const Run& run : comparison.weft) shares.push_back(run.iteration_shares);
+  for (const Run& run : comparison.weft)
+    shares.push_back(run.iteration_shares);
   return statistics::median_over(shares);
 }
 
 std::vector<double> bandwidths(const std::vector<Run>& runs) {
   std::vector<double> out;
-  for (const Run& run : runs) out.push_back(run.busbw_mbps);
+  for (const Run& run : runs)
+    out.push_back(run.busbw_mbps);
   return out;
 }
 
 std::vector<double> shares(const std::vector<Run>& runs) {
   std::vector<double> out;
-  for (const Run& run : runs) out.push_back(run.share);
+  for (const Run& run : runs)
+    out.push_back(run.share);
   return out;
 }
 
@@ -108,8 +123,8 @@ Result<Comparison> compare(const FabricChoice& fabric, const std::vector<std::ui
       auto one = run_side(fabric, seeds[i], net, run, comparison);
       if (!one) return one.take_error();
       const bool is_weft = std::string(net) == "weft";
-      progress(fmt::format("{:<8} seed {:<6} {:<12} {:8.1f} Mbit/s, {:3.0f} % of what the fabric carries", fabric.name, seeds[i],
-                           is_weft ? "Weft" : "NCCL's IB", one->busbw_mbps, 100 * one->share));
+      progress(text::format("{:<8} seed {:<6} {:<12} {:8.1f} Mbit/s, {:3.0f} % of what the fabric carries", fabric.name,
+                            seeds[i], is_weft ? "Weft" : "NCCL's IB", one->busbw_mbps, 100 * one->share));
       (is_weft ? comparison.weft : comparison.ib).push_back(one.take());
     }
   }
@@ -129,26 +144,31 @@ nlohmann::ordered_json to_json(const std::vector<Comparison>& comparisons, const
   }
   utsname system{};
   uname(&system);
-  out["environment"] = {{"fabric", "emulated"}, {"cores", std::thread::hardware_concurrency()}, {"kernel", system.release}};
+  out["environment"] = {
+      {"fabric", "emulated"}, {"cores", std::thread::hardware_concurrency()}, {"kernel", system.release}};
   return out;
 }
 
 std::string table(const std::vector<Comparison>& comparisons) {
-  std::string out = fmt::format("{:<9} {:<12} {:>10} {:>21} {:>7} {:>14}\n", "fabric", "transport", "bus bw", "range over seeds", "share",
-                                "slowest spine");
+  std::string out = text::format("{:<9} {:<12} {:>10} {:>21} {:>7} {:>14}\n", "fabric", "transport", "bus bw",
+                                 "range over seeds", "share", "slowest spine");
   for (const Comparison& one : comparisons) {
     for (const bool is_weft : {false, true}) {
       const std::vector<Run>& runs = is_weft ? one.weft : one.ib;
       const statistics::Summary bandwidth = statistics::summary(bandwidths(runs));
-      out += fmt::format("{:<9} {:<12} {:>10.1f} {:>10.1f} - {:>8.1f} {:>6.0f}% {:>13.0f}%\n", is_weft ? "" : one.fabric.name,
-                         is_weft ? "Weft" : "NCCL's IB", bandwidth.median, bandwidth.min, bandwidth.max,
-                         100 * statistics::median(shares(runs)), 100 * slowest_spine(runs));
+      out +=
+          text::format("{:<9} {:<12} {:>10.1f} {:>10.1f} - {:>8.1f} {:>6.0f}% {:>13.0f}%\n",
+                       is_weft ? "" : one.fabric.name, is_weft ? "Weft" : "NCCL's IB", bandwidth.median, bandwidth.min,
+                       bandwidth.max, 100 * statistics::median(shares(runs)), 100 * slowest_spine(runs));
     }
     const statistics::Estimate known = ratio(one);
-    out += fmt::format("{:<9} Weft / NCCL's IB: {:.2f} in the median, 95 % interval {:.2f} to {:.2f}\n", "", known.median, known.low, known.high);
+    out += text::format("{:<9} Weft / NCCL's IB: {:.2f} in the median, 95 % interval {:.2f} to {:.2f}\n", "",
+                        known.median, known.low, known.high);
   }
-  out += "Bus bandwidth in Mbit/s; share: of what the links carry as payload; slowest spine: bytes of the least used over the mean.\n"
-         "Taken on the emulated fabric.\n";
+  out +=
+      "Bus bandwidth in Mbit/s; share: of what the links carry as payload; slowest spine: bytes of the least used over "
+      "the mean.\n"
+      "Taken on the emulated fabric.\n";
   return out;
 }
 

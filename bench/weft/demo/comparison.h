@@ -23,8 +23,8 @@ struct FabricChoice {
 // One run of one side.
 struct Run {
   std::uint64_t seed = 0;
-  double busbw_mbps = 0;  // median over the run's iterations, of the slowest rank
-  double share = 0;       // of what the fabric can carry
+  double busbw_mbps = 0;               // median over the run's iterations, of the slowest rank
+  double share = 0;                    // of what the fabric can carry
   std::vector<double> iteration_mbps;  // bus bandwidth of every timed iteration
   std::vector<double> iteration_shares;
   std::map<std::string, double> spine_bytes;
@@ -39,7 +39,8 @@ struct Comparison {
 };
 
 // Runs one scenario; the result is rig's JSON. `settings`: rig's --set arguments.
-using RunScenario = std::function<Result<nlohmann::json>(const std::string& scenario, const std::vector<std::string>& settings)>;
+using RunScenario =
+    std::function<Result<nlohmann::json>(const std::string& scenario, const std::vector<std::string>& settings)>;
 using Progress = std::function<void(const std::string& line)>;
 
 // Both sides for each seed, alternately: which one comes first changes from seed to seed.

@@ -1,7 +1,5 @@
 #include "bench/weft/demo/demo_command.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -11,6 +9,7 @@
 
 #include "bench/weft/demo/page.h"
 #include "bench/weft/demo/rig_process.h"
+#include "common/text/format.h"
 
 namespace weft::demo {
 namespace {
@@ -43,9 +42,11 @@ Result<std::vector<FabricChoice>> fabrics() {
   if (!fat) return fat.take_error();
   return std::vector<FabricChoice>{
       {"1:1", one.take(),
-       "Two leaves with four one-NIC hosts each, four spines, NIC rate = spine-link rate, and a ring whose every hop crosses the spines: what clusters look "
+       "Two leaves with four one-NIC hosts each, four spines, NIC rate = spine-link rate, and a ring whose every hop "
+       "crosses the spines: what clusters look "
        "like. The slowest NIC decides."},
-      {"fat NIC", fat.take(), "Two hosts with two NICs on two rails; one NIC is as fast as four spine links. Shows striping."}};
+      {"fat NIC", fat.take(),
+       "Two hosts with two NICs on two rails; one NIC is as fast as four spine links. Shows striping."}};
 }
 
 Result<std::vector<std::uint64_t>> parse_seeds(const std::string& text) {
@@ -56,21 +57,16 @@ Result<std::vector<std::uint64_t>> parse_seeds(const std::string& text) {
     std::uint32_t seed = 0;
     const auto [stopped, problem] = std::from_chars(word.data(), word.data() + word.size(), seed);
     if (problem != std::errc() || stopped != word.data() + word.size() || seed == 0) {
-      return Error{fmt::format("\"{}\" is not a seed", word), "--seeds", 0, "allowed: whole numbers from 1 to 4294967295, separated by commas"};
+      return Error{text::format("\"{}\" is not a seed", word), "--seeds", 0,
+                   "allowed: whole numbers from 1 to 4294967295, separated by commas"};
     }
-    if (std::find(seeds.begin(), seeds.end(), seed) != seeds.end()) return Error{fmt::format("seed {} stands twice", seed), "--seeds", 0, {}};
+    if (std::find(seeds.begin(), seeds.end(), seed) != seeds.end())
+      return Error{text::format("seed {} stands twice", seed), "--seeds", 0, {}};
     seeds.push_back(seed);
     start = comma + 1;
   }
   if (seeds.size() < kFewestSeeds) return Error{"no seed given", "--seeds", 0, {}};
   return seeds;
-}
-
-void add_demo(CLI::App& app, DemoOptions& options) {
-  app.add_option("--seeds", options.seeds, "Hash seeds of the fabric, at least five for an interval worth reading")->capture_default_str();
-  app.add_option("--json", options.json, "Write the figures for programs to this file (- is standard output)");
-  app.add_option("--html", options.html, "Write the page with the pictures to this file")->capture_default_str();
-  app.add_option("--rig", options.rig, "The rig command (default: next to this one)");
 }
 
 int run_demo(const DemoOptions& options) {
@@ -80,7 +76,7 @@ int run_demo(const DemoOptions& options) {
   if (!choices) return complain(choices.error(), kLacking);
   const std::string rig = options.rig.empty() ? own_folder() + "/rig" : options.rig;
   const auto progress = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
-  progress(fmt::format("{} runs of stock NCCL on two emulated fabrics, 10 to 25 s each", 4 * seeds->size()));
+  progress(text::format("{} runs of stock NCCL on two emulated fabrics, 10 to 25 s each", 4 * seeds->size()));
   std::vector<Comparison> comparisons;
   for (const FabricChoice& fabric : *choices) {
     auto comparison = compare(fabric, *seeds, rig_runner(rig), progress);
@@ -88,9 +84,11 @@ int run_demo(const DemoOptions& options) {
     comparisons.push_back(comparison.take());
   }
   if (options.json != "-") std::printf("\n%s", table(comparisons).c_str());
-  if (auto written = write_file(options.html, page(comparisons, *seeds)); !written) return complain(written.error(), kUsage);
+  if (auto written = write_file(options.html, page(comparisons, *seeds)); !written)
+    return complain(written.error(), kUsage);
   if (!options.json.empty()) {
-    if (auto written = write_file(options.json, to_json(comparisons, *seeds).dump(1) + "\n"); !written) return complain(written.error(), kUsage);
+    if (auto written = write_file(options.json, to_json(comparisons, *seeds).dump(1) + "\n"); !written)
+      return complain(written.error(), kUsage);
   }
   if (options.json != "-") std::printf("\nThe pictures: %s\n", std::filesystem::absolute(options.html).c_str());
   return kDone;

@@ -1,7 +1,6 @@
 // `weft demo`.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -29,7 +28,6 @@ struct DemoOptions {
   std::string rig;  // empty: next to this command
 };
 
-void add_demo(CLI::App& app, DemoOptions& options);
 int run_demo(const DemoOptions& options);
 
 }  // namespace weft::demo

@@ -1,7 +1,6 @@
 #include "bench/weft/demo/rig_process.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <fstream>
 
 #include "common/json/strict.h"
+#include "common/text/format.h"
 
 namespace weft::demo {
 namespace {
@@ -35,7 +35,8 @@ class TemporaryFile {
 // Exit status, 128 + N for signal N. stdout is thrown away: the result comes in a file.
 Result<int> start_and_wait(std::vector<std::string> arguments) {
   std::vector<char*> words;
-  for (std::string& argument : arguments) words.push_back(argument.data());
+  for (std::string& argument : arguments)
+    words.push_back(argument.data());
   words.push_back(nullptr);
   const pid_t child = fork();
   if (child < 0) return system_error("fork failed", errno, arguments[0]);
@@ -63,19 +64,22 @@ Result<std::string> find_scenario(const std::string& name) {
     const std::string path = folder + "/" + name;
     if (std::filesystem::exists(path)) return path;
   }
-  return Error{"the scenario is missing", name, ENOENT, fmt::format("looked in share/weft/scenarios and {}", WEFT_SCENARIOS)};
+  return Error{"the scenario is missing", name, ENOENT,
+               text::format("looked in share/weft/scenarios and {}", WEFT_SCENARIOS)};
 }
 
 RunScenario rig_runner(const std::string& rig) {
   return [rig](const std::string& scenario, const std::vector<std::string>& settings) -> Result<nlohmann::json> {
     const TemporaryFile result;
     std::vector<std::string> arguments = {rig, "run", scenario, "--quiet", "--json", result.path()};
-    for (const std::string& setting : settings) arguments.insert(arguments.end(), {"--set", setting});
+    for (const std::string& setting : settings)
+      arguments.insert(arguments.end(), {"--set", setting});
     auto code = start_and_wait(arguments);
     if (!code) return code.take_error();
     if (*code == 127) return Error{"cannot be started", rig, ENOENT, "build it: cmake --build build --target rig"};
     // 0 and 1 are verdicts; what else went wrong rig has said on stderr.
-    if (*code != 0 && *code != 1) return Error{fmt::format("exit status {}", *code), rig, *code == 3 ? ENOENT : 0, "its message stands above"};
+    if (*code != 0 && *code != 1)
+      return Error{text::format("exit status {}", *code), rig, *code == 3 ? ENOENT : 0, "its message stands above"};
     return json::read_file(result.path());
   };
 }

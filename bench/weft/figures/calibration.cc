@@ -1,6 +1,5 @@
 #include "bench/weft/figures/calibration.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +8,7 @@
 #include <sstream>
 
 #include "bench/weft/process/child.h"
+#include "common/text/format.h"
 
 namespace weft::figures {
 namespace {
@@ -38,7 +38,7 @@ Result<process::Ended> run_well(const std::vector<std::string>& words, const std
   auto ended = process::run(words);
   if (!ended || ended->code == 0) return ended;
   return Error{
-      fmt::format("{} ended with exit status {}: {}", what, ended->code, last_line(ended->output)), words[0], 0, {}};
+      text::format("{} ended with exit status {}: {}", what, ended->code, last_line(ended->output)), words[0], 0, {}};
 }
 
 // A rig that stands as long as the object.
@@ -78,7 +78,7 @@ Result<Gate> calibration_gate(const std::string& rig, const std::string& scenari
   if (!gate) return gate.take_error();
   auto folder = process::TemporaryFolder::create();
   if (!folder) return folder.take_error();
-  Standing standing(rig, fmt::format("figures-{}", getpid()));
+  Standing standing(rig, text::format("figures-{}", getpid()));
   if (auto done = standing.up(scenario); !done) return done.take_error();
   auto server = process::Background::start(standing.on(far_host, {*gate, "server", "--exchange", folder->path()}));
   if (!server) return server.take_error();

@@ -1,7 +1,5 @@
 #include "bench/weft/figures/foundation.h"
 
-#include <fmt/format.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
@@ -9,6 +7,7 @@
 #include "bench/weft/demo/demo_command.h"
 #include "bench/weft/demo/rig_process.h"
 #include "bench/weft/figures/calibration.h"
+#include "common/text/format.h"
 
 namespace weft::figures {
 namespace {
@@ -18,8 +17,8 @@ using statistics::Estimate;
 constexpr double kShareGoal = 0.90, kFatRatioGoal = 2.0, kOneToOneGoal = 1.3, kGateGoal = 0.95;
 
 std::string line(const Point& point) {
-  return fmt::format("{:<64} goal {:<8} measured {:6.2f}  [{:.2f}, {:.2f}]  {}\n", point.what, point.goal,
-                     point.measured, point.low, point.high, point.verdict);
+  return text::format("{:<64} goal {:<8} measured {:6.2f}  [{:.2f}, {:.2f}]  {}\n", point.what, point.goal,
+                      point.measured, point.low, point.high, point.verdict);
 }
 
 nlohmann::ordered_json to_json(const std::vector<Point>& points) {
@@ -84,11 +83,11 @@ Result<std::vector<Point>> measure(const std::string& rig, const std::vector<dem
 
 Point at_least(const std::string& what, double goal, const Estimate& figure) {
   const char* verdict = !figure.resolved() ? "not resolved" : figure.low >= goal ? "pass" : "falls short";
-  return {what, fmt::format(">= {:.2f}", goal), figure.median, figure.low, figure.high, verdict};
+  return {what, text::format(">= {:.2f}", goal), figure.median, figure.low, figure.high, verdict};
 }
 
 Point at_least(const std::string& what, double goal, double measured) {
-  return {what,     fmt::format(">= {:.2f}", goal),           measured, measured,
+  return {what,     text::format(">= {:.2f}", goal),          measured, measured,
           measured, measured >= goal ? "pass" : "falls short"};
 }
 
@@ -96,18 +95,10 @@ Point printed(const std::string& what, double measured) {
   return {what, "-", measured, measured, measured, "printed only"};
 }
 
-void add_figures(CLI::App& app, FigureOptions& options) {
-  app.add_option("list", options.list, "Which list of points: foundation")->required();
-  options.seeds = demo::kDefaultSeeds;
-  app.add_option("--seeds", options.seeds, "Hash seeds of the fabric")->capture_default_str();
-  app.add_option("--json", options.json, "Write the points for programs to this file (- is standard output)");
-  app.add_option("--rig", options.rig, "The rig command (default: next to this one)");
-}
-
 int run_figures(const FigureOptions& options) {
   if (options.list != "foundation") {
     return demo::complain(
-        Error{fmt::format("the list \"{}\" is not known", options.list), "figures", 0, "allowed: foundation"},
+        Error{text::format("the list \"{}\" is not known", options.list), "figures", 0, "allowed: foundation"},
         demo::kUsage);
   }
   auto seeds = demo::parse_seeds(options.seeds);

@@ -1,7 +1,6 @@
 // `weft figures foundation`: the points that the foundation promises, measured.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -36,7 +35,6 @@ struct FigureOptions {
   std::string rig;
 };
 
-void add_figures(CLI::App& app, FigureOptions& options);
 int run_figures(const FigureOptions& options);
 
 }  // namespace weft::figures

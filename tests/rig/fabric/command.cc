@@ -1,7 +1,6 @@
 #include "tests/rig/fabric/command.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "common/text/format.h"
 #include "common/text/nearest.h"
 
 namespace weft::fabric {
@@ -25,7 +25,8 @@ class Scratch {
   Scratch& operator=(const Scratch&) = delete;
   int get() const { return file_; }
   bool fill(const std::string& text) const {
-    return file_ >= 0 && write(file_, text.data(), text.size()) == ssize_t(text.size()) && lseek(file_, 0, SEEK_SET) == 0;
+    return file_ >= 0 && write(file_, text.data(), text.size()) == ssize_t(text.size()) &&
+           lseek(file_, 0, SEEK_SET) == 0;
   }
   std::string content() const {
     std::string text(std::size_t(lseek(file_, 0, SEEK_END)), '\0');
@@ -43,7 +44,8 @@ Result<Output> run_command(const std::vector<std::string>& arguments, const std:
   const Scratch in, out;
   if (!in.fill(input) || out.get() < 0) return system_error("memfd_create failed", errno, arguments[0]);
   std::vector<char*> words;
-  for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
+  for (const std::string& argument : arguments)
+    words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
   const pid_t child = fork();
   if (child < 0) return system_error("fork failed", errno, arguments[0]);
@@ -72,7 +74,7 @@ Result<std::string> must_run(const std::vector<std::string>& arguments, const st
   auto output = run_command(arguments, input);
   if (!output) return output.take_error();
   if (output->code == 0) return std::move(output->text);
-  return Error{fmt::format("exit status {}: {}", output->code, output->text), text::join(arguments, " "), 0, {}};
+  return Error{text::format("exit status {}: {}", output->code, output->text), text::join(arguments, " "), 0, {}};
 }
 
 }  // namespace weft::fabric

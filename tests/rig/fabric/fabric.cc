@@ -1,6 +1,5 @@
 #include "tests/rig/fabric/fabric.h"
 
-#include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,13 +12,15 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "common/text/format.h"
 #include "tests/rig/fabric/command.h"
 #include "tests/rig/fabric/isolation.h"
 
 namespace weft::fabric {
 namespace {
 
-// A tbf queue never drops as long as it holds what all queue pairs that can meet in it may have in flight: 128 paths of 256 KiB and more.
+// A tbf queue never drops as long as it holds what all queue pairs that can meet in it may have in flight: 128 paths of
+// 256 KiB and more.
 constexpr const char* kQueueLimit = "128mb";
 // The bucket must take the largest packet; batches larger than it are split into packets.
 constexpr const char* kBurst = "32kb";
@@ -35,7 +36,8 @@ Result<void> ip_batch(const std::string& network, const std::string& lines) {
   return done(must_run({"ip", "-n", network, "-batch", "-"}, lines));
 }
 
-// Does something inside a network namespace, in a child process: the namespace of a process can't be changed and changed back safely.
+// Does something inside a network namespace, in a child process: the namespace of a process can't be changed and
+// changed back safely.
 Result<void> inside(const std::string& network, const std::function<Result<void>()>& work) {
   std::fflush(nullptr);
   const pid_t child = fork();
@@ -58,20 +60,22 @@ Result<void> write_setting(const std::string& path, const std::string& value) {
   std::ofstream file(path);
   file << value;
   file.close();
-  if (!file) return system_error(fmt::format("cannot write {}", value), errno, path);
+  if (!file) return system_error(text::format("cannot write {}", value), errno, path);
   return {};
 }
 
-// Packets of one flow must not overtake each other: with several CPUs each interface's packets are handed to one of them (receive packet
-// steering). Not at the `except`ed interfaces: steering computes a hash of its own and leaves it in the packet, and the kernel's multipath
-// choice takes a hash that is there already instead of computing its seeded one (fib_multipath_hash, policy 1).
+// Packets of one flow must not overtake each other: with several CPUs each interface's packets are handed to one of
+// them (receive packet steering). Not at the `except`ed interfaces: steering computes a hash of its own and leaves it
+// in the packet, and the kernel's multipath choice takes a hash that is there already instead of computing its seeded
+// one (fib_multipath_hash, policy 1).
 Result<void> one_cpu_per_interface(const std::set<std::string>& except) {
   if (auto mounted = remount_sysfs(); !mounted) return mounted;
   for (const auto& interface : std::filesystem::directory_iterator("/sys/class/net")) {
     const std::filesystem::path queue = interface.path() / "queues/rx-0/rps_cpus";
     if (except.count(interface.path().filename()) != 0 || !std::filesystem::exists(queue)) continue;
     auto written = write_setting(queue, "1");
-    // Inside a user namespace the kernel does not allow it; what is left of overtaking there the software NIC puts in order.
+    // Inside a user namespace the kernel does not allow it; what is left of overtaking there the software NIC puts in
+    // order.
     if (!written && written.error().code == EPERM) return {};
     if (!written) return written;
   }
@@ -81,15 +85,18 @@ Result<void> one_cpu_per_interface(const std::set<std::string>& except) {
 }  // namespace
 
 std::vector<std::string> LinuxHash::leaf_settings() const {
-  return {"net/ipv4/fib_multipath_hash_policy=1", fmt::format("net/ipv4/fib_multipath_hash_seed={}", seed_)};
+  return {"net/ipv4/fib_multipath_hash_policy=1", text::format("net/ipv4/fib_multipath_hash_seed={}", seed_)};
 }
 
 Result<std::unique_ptr<Fabric>> Fabric::create(const Topology& topology, const PathHash& hash) {
   std::unique_ptr<Fabric> fabric(new Fabric(topology));
   std::vector<std::string> names;
-  for (int host = 0; host < topology.hosts; host++) names.push_back(host_name(host));
-  for (int leaf = 0; leaf < leaf_count(topology); leaf++) names.push_back(leaf_name(leaf));
-  for (int spine = 0; spine < topology.spines; spine++) names.push_back(spine_name(spine));
+  for (int host = 0; host < topology.hosts; host++)
+    names.push_back(host_name(host));
+  for (int leaf = 0; leaf < leaf_count(topology); leaf++)
+    names.push_back(leaf_name(leaf));
+  for (int spine = 0; spine < topology.spines; spine++)
+    names.push_back(spine_name(spine));
   for (const std::string& name : names) {
     if (auto made = make_network(name); !made) return made.take_error();
   }
@@ -111,10 +118,11 @@ Result<void> Fabric::make_links() const {
   std::string lines;
   const auto link = [&](const std::string& left, const std::string& left_port, const std::string& right,
                         const std::string& right_port) {
-    lines += fmt::format("link add {} mtu {} netns {} type veth peer name {} mtu {} netns {}\n", left_port, topology_.mtu,
-                         left, right_port, topology_.mtu, right);
+    lines += text::format("link add {} mtu {} netns {} type veth peer name {} mtu {} netns {}\n", left_port,
+                          topology_.mtu, left, right_port, topology_.mtu, right);
   };
-  for (const Nic& nic : nics(topology_)) link(host_name(nic.host), nic.netdev, leaf_name(nic.leaf), nic.leaf_port);
+  for (const Nic& nic : nics(topology_))
+    link(host_name(nic.host), nic.netdev, leaf_name(nic.leaf), nic.leaf_port);
   for (const SpineLink& spine : spine_links(topology_)) {
     link(leaf_name(spine.leaf), spine.leaf_port, spine_name(spine.spine), spine.spine_port);
   }
@@ -126,13 +134,13 @@ Result<void> Fabric::address_hosts() const {
     std::string lines = "link set lo up\n";
     for (int rail = 0; rail < topology_.rails; rail++) {
       const Nic nic = nic_of(topology_, host, rail);
-      lines += fmt::format("addr add {}/24 dev {}\nlink set {} up\n", nic.address, nic.netdev, nic.netdev);
+      lines += text::format("addr add {}/24 dev {}\nlink set {} up\n", nic.address, nic.netdev, nic.netdev);
     }
     for (int rail = 0; rail < topology_.rails; rail++) {
       const Nic nic = nic_of(topology_, host, rail);
       // A rail's other hosts through this rail's NIC; what is on no rail of ours through the first.
-      lines += fmt::format("route add 10.{}.0.0/16 via {}\n", rail + 1, nic.gateway);
-      if (rail == 0) lines += fmt::format("route add default via {}\n", nic.gateway);
+      lines += text::format("route add 10.{}.0.0/16 via {}\n", rail + 1, nic.gateway);
+      if (rail == 0) lines += text::format("route add default via {}\n", nic.gateway);
     }
     if (auto added = ip_batch(host_name(host), lines); !added) return added;
   }
@@ -140,21 +148,29 @@ Result<void> Fabric::address_hosts() const {
 }
 
 Result<void> Fabric::address_leaf(int leaf) const {
-  std::string lines = "link set lo up\n", routes;
-  std::string next_hops;
+  std::string lines = "link set lo up\n";
   for (const SpineLink& link : spine_links(topology_)) {
     if (link.leaf != leaf) continue;
-    lines += fmt::format("addr add {}/30 dev {}\nlink set {} up\n", link.leaf_address, link.leaf_port, link.leaf_port);
-    next_hops += fmt::format(" nexthop via {} weight 1", link.spine_address);
+    lines += text::format("addr add {}/30 dev {}\nlink set {} up\n", link.leaf_address, link.leaf_port, link.leaf_port);
   }
   for (const Nic& nic : nics(topology_)) {
-    if (nic.leaf == leaf) {
-      lines += fmt::format("addr add {}/24 dev {}\nlink set {} up\n", nic.gateway, nic.leaf_port, nic.leaf_port);
-    } else if (!next_hops.empty()) {
-      routes += fmt::format("route add {}{}\n", nic.subnet, next_hops);
-    }
+    if (nic.leaf != leaf) continue;
+    lines += text::format("addr add {}/24 dev {}\nlink set {} up\n", nic.gateway, nic.leaf_port, nic.leaf_port);
   }
-  return ip_batch(leaf_name(leaf), lines + routes);
+  return ip_batch(leaf_name(leaf), lines + leaf_routes(leaf));
+}
+
+// To the hosts of other leaves over every spine that is up.
+std::string Fabric::leaf_routes(int leaf) const {
+  std::string next_hops, lines;
+  for (const SpineLink& link : spine_links(topology_)) {
+    if (link.leaf == leaf && spine_up_[std::size_t(link.spine)])
+      next_hops += text::format(" nexthop via {} weight 1", link.spine_address);
+  }
+  for (const Nic& nic : nics(topology_)) {
+    if (nic.leaf != leaf && !next_hops.empty()) lines += text::format("route replace {}{}\n", nic.subnet, next_hops);
+  }
+  return lines;
 }
 
 std::string Fabric::spine_routes(int spine) const {
@@ -162,7 +178,7 @@ std::string Fabric::spine_routes(int spine) const {
   for (const SpineLink& link : spine_links(topology_)) {
     if (link.spine != spine) continue;
     for (const Nic& nic : nics(topology_)) {
-      if (nic.leaf == link.leaf) lines += fmt::format("route replace {} via {}\n", nic.subnet, link.leaf_address);
+      if (nic.leaf == link.leaf) lines += text::format("route replace {} via {}\n", nic.subnet, link.leaf_address);
     }
   }
   return lines;
@@ -172,7 +188,8 @@ Result<void> Fabric::address_spine(int spine) const {
   std::string lines = "link set lo up\n";
   for (const SpineLink& link : spine_links(topology_)) {
     if (link.spine != spine) continue;
-    lines += fmt::format("addr add {}/30 dev {}\nlink set {} up\n", link.spine_address, link.spine_port, link.spine_port);
+    lines +=
+        text::format("addr add {}/30 dev {}\nlink set {} up\n", link.spine_address, link.spine_port, link.spine_port);
   }
   return ip_batch(spine_name(spine), lines + spine_routes(spine));
 }
@@ -181,9 +198,10 @@ Result<void> Fabric::shape() const {
   std::map<std::string, std::string> lines;  // by namespace
   const auto limit = [&](const std::string& network, const std::string& port, int mbps, int delay_us) {
     std::string& text = lines[network];
-    text += fmt::format("qdisc add dev {} root handle 1: tbf rate {}mbit burst {} limit {}\n", port, mbps, kBurst, kQueueLimit);
+    text += text::format("qdisc add dev {} root handle 1: tbf rate {}mbit burst {} limit {}\n", port, mbps, kBurst,
+                         kQueueLimit);
     if (delay_us > 0) {
-      text += fmt::format("qdisc add dev {} parent 1:1 handle 2: netem delay {}us limit 1000000\n", port, delay_us);
+      text += text::format("qdisc add dev {} parent 1:1 handle 2: netem delay {}us limit 1000000\n", port, delay_us);
     }
   };
   for (const Nic& nic : nics(topology_)) {
@@ -215,7 +233,8 @@ Result<void> Fabric::configure_kernel(const PathHash& hash) const {
   const std::vector<std::string> plain = {"net/ipv4/ip_forward=1", "net/ipv4/conf/all/rp_filter=0",
                                           "net/ipv4/conf/default/rp_filter=0"};
   std::vector<std::string> leaf = plain;
-  for (const std::string& setting : hash.leaf_settings()) leaf.push_back(setting);
+  for (const std::string& setting : hash.leaf_settings())
+    leaf.push_back(setting);
   for (int i = 0; i < topology_.hosts; i++) {
     if (auto set = configure(host_name(i), plain, {}); !set) return set;
   }
@@ -233,14 +252,19 @@ Result<void> Fabric::configure_kernel(const PathHash& hash) const {
 }
 
 Result<void> Fabric::set_spine(int spine, bool up) {
+  spine_up_[std::size_t(spine)] = up;
   std::map<std::string, std::string> lines;
   for (const SpineLink& link : spine_links(topology_)) {
     if (link.spine != spine) continue;
-    lines[leaf_name(link.leaf)] += fmt::format("link set {} {}\n", link.leaf_port, up ? "up" : "down");
-    lines[spine_name(spine)] += fmt::format("link set {} {}\n", link.spine_port, up ? "up" : "down");
+    lines[leaf_name(link.leaf)] += text::format("link set {} {}\n", link.leaf_port, up ? "up" : "down");
+    lines[spine_name(spine)] += text::format("link set {} {}\n", link.spine_port, up ? "up" : "down");
   }
-  // A route with one next hop goes with its link; the leaves' multipath routes keep the dead next hop and take it up again.
-  if (up) lines[spine_name(spine)] += spine_routes(spine);
+  // A route goes with the link of its last next hop: made anew.
+  if (up) {
+    lines[spine_name(spine)] += spine_routes(spine);
+    for (int leaf = 0; leaf < leaf_count(topology_); leaf++)
+      lines[leaf_name(leaf)] += leaf_routes(leaf);
+  }
   for (const auto& [network, text] : lines) {
     if (auto set = ip_batch(network, text); !set) return set;
   }
@@ -279,7 +303,8 @@ Result<std::vector<std::string>> Fabric::predict(const std::vector<Flow>& flows)
   std::vector<std::string> spines(flows.size());
   std::map<int, std::vector<std::size_t>> by_leaf;
   std::map<std::string, Nic> by_address;
-  for (const Nic& nic : nics(topology_)) by_address[nic.address] = nic;
+  for (const Nic& nic : nics(topology_))
+    by_address[nic.address] = nic;
   for (std::size_t i = 0; i < flows.size(); i++) {
     const auto source = by_address.find(flows[i].source);
     if (source != by_address.end()) by_leaf[source->second.leaf].push_back(i);
@@ -288,8 +313,8 @@ Result<std::vector<std::string>> Fabric::predict(const std::vector<Flow>& flows)
     std::string lines;
     for (const std::size_t i : indices) {
       // With "iif" the kernel answers as for a packet that it forwards, hash included.
-      lines += fmt::format("route get {} from {} iif {} ipproto udp sport {} dport 4791\n", flows[i].destination,
-                           flows[i].source, by_address[flows[i].source].leaf_port, flows[i].source_port);
+      lines += text::format("route get {} from {} iif {} ipproto udp sport {} dport 4791\n", flows[i].destination,
+                            flows[i].source, by_address[flows[i].source].leaf_port, flows[i].source_port);
     }
     auto text = must_run({"ip", "-n", leaf_name(leaf), "-o", "-batch", "-"}, lines);
     if (!text) return text.take_error();

@@ -1,5 +1,5 @@
-// The emulated fabric: network namespaces joined by veth pairs, shaped by tbf, with Linux's own ECMP in the leaves. Only inside an isolated
-// process (isolation.h).
+// The emulated fabric: network namespaces joined by veth pairs, shaped by tbf, with Linux's own ECMP in the leaves.
+// Only inside an isolated process (isolation.h).
 #pragma once
 
 #include <cstdint>
@@ -50,23 +50,25 @@ class Fabric {
 
   const Topology& topology() const { return topology_; }
 
-  Result<void> set_spine(int spine, bool up);         // links down at both ends; routes follow
+  Result<void> set_spine(int spine, bool up);          // links down at both ends; routes follow
   Result<void> set_forwarding(int spine, bool works);  // false: the spine drops everything silently
   Result<std::vector<SpineTraffic>> traffic() const;
   // The spine that each flow takes, "" where it stays on its leaf.
   Result<std::vector<std::string>> predict(const std::vector<Flow>& flows) const;
 
  private:
-  explicit Fabric(const Topology& topology) : topology_(topology) {}
+  explicit Fabric(const Topology& topology) : topology_(topology), spine_up_(std::size_t(topology.spines), true) {}
   Result<void> make_links() const;
   Result<void> address_hosts() const;
   Result<void> address_leaf(int leaf) const;
   Result<void> address_spine(int spine) const;
+  std::string leaf_routes(int leaf) const;
   std::string spine_routes(int spine) const;
   Result<void> shape() const;
   Result<void> configure_kernel(const PathHash& hash) const;
 
   Topology topology_;
+  std::vector<bool> spine_up_;
 };
 
 }  // namespace weft::fabric

@@ -1,8 +1,8 @@
 // The shape of an emulated fabric and the addresses and names that follow from it. Pure.
 //
-// Hosts stand in groups of `hosts_per_leaf`; every rail has its own leaf for each group; all leaves connect to all spines. A host has one
-// NIC on each rail. Every NIC has a subnet of its own, 10.(rail+1).(host).0/24, with the leaf as its gateway: whatever is not
-// on the same leaf is routed.
+// Hosts stand in groups of `hosts_per_leaf`; every rail has its own leaf for each group; all leaves connect to all
+// spines. A host has one NIC on each rail. Every NIC has a subnet of its own, 10.(rail+1).(host).0/24, with the leaf as
+// its gateway: whatever is not on the same leaf is routed.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace weft::fabric {
 
 struct Topology {
   int hosts = 2;
-  int rails = 1;          // NICs of a host
+  int rails = 1;  // NICs of a host
   int hosts_per_leaf = 1;
   int spines = 4;         // 0: all hosts on one leaf
   int nic_mbps = 1000;    // link host - leaf, each direction

@@ -1,13 +1,13 @@
 #include "tests/rig/rank/device_memory.h"
 
-#include <fmt/format.h>
+#include "common/text/format.h"
 
 namespace weft::rank {
 
 Result<DeviceMemory> DeviceMemory::allocate(const Libraries& libraries, std::size_t bytes) {
   void* memory = nullptr;
   if (const int code = libraries.cudaMalloc(&memory, bytes)) {
-    return Error{fmt::format("cudaMalloc of {} bytes: {}", bytes, libraries.cudaGetErrorString(code)), {}, 0, {}};
+    return Error{text::format("cudaMalloc of {} bytes: {}", bytes, libraries.cudaGetErrorString(code)), {}, 0, {}};
   }
   return DeviceMemory(libraries, memory);
 }
@@ -19,7 +19,7 @@ DeviceMemory::~DeviceMemory() {
 Result<DeviceStream> DeviceStream::create(const Libraries& libraries) {
   Stream stream = nullptr;
   if (const int code = libraries.cudaStreamCreateWithFlags(&stream, kStreamNonBlocking)) {
-    return Error{fmt::format("cudaStreamCreateWithFlags: {}", libraries.cudaGetErrorString(code)), {}, 0, {}};
+    return Error{text::format("cudaStreamCreateWithFlags: {}", libraries.cudaGetErrorString(code)), {}, 0, {}};
   }
   return DeviceStream(libraries, stream);
 }

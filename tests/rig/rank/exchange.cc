@@ -1,7 +1,6 @@
 #include "tests/rig/rank/exchange.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -10,6 +9,8 @@
 #include <fstream>
 #include <sstream>
 #include <thread>
+
+#include "common/text/format.h"
 
 namespace weft::rank {
 namespace {
@@ -76,7 +77,7 @@ Result<std::string> Exchange::await(const std::string& name, Deadline deadline) 
 Result<void> Exchange::lost() const {
   const std::uint32_t failed = shared_->failed_rank.load(std::memory_order_acquire);
   if (failed == 0) return {};
-  return Error{fmt::format("rank {} is lost", failed - 1), "barrier", 0, {}};
+  return Error{text::format("rank {} is lost", failed - 1), "barrier", 0, {}};
 }
 
 Result<void> Exchange::barrier(Deadline deadline) {
@@ -90,7 +91,7 @@ Result<void> Exchange::barrier(Deadline deadline) {
     if (auto state = lost(); !state) return state;
     if (std::chrono::steady_clock::now() > deadline) {
       return Error{
-          fmt::format("{} of {} ranks came in time", shared_->arrived.load(), ranks_), "barrier", ETIMEDOUT, {}};
+          text::format("{} of {} ranks came in time", shared_->arrived.load(), ranks_), "barrier", ETIMEDOUT, {}};
     }
     std::this_thread::sleep_for(kNap);
   }

@@ -1,7 +1,5 @@
 #include "tests/rig/rank/job.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -9,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/text/format.h"
 #include "tests/rig/rank/collective.h"
 #include "tests/rig/rank/device_memory.h"
 
@@ -58,7 +57,8 @@ class Job {
     return false;
   }
 
-  // At once: kernels wait for the lost peer until the communicator is aborted, and streams and memory can't go before kernels have.
+  // At once: kernels wait for the lost peer until the communicator is aborted, and streams and memory can't go before
+  // kernels have.
   void abort() {
     if (!communicator_) return;
     libraries_.ncclCommAbort(communicator_);
@@ -72,7 +72,7 @@ class Job {
     const char* last =
         communicator_ ? libraries_.ncclGetLastError(communicator_) : libraries_.ncclGetLastError(nullptr);
     return fail({call, code, nccl_result_name(code),
-                 fmt::format("{}; {}", libraries_.ncclGetErrorString(code), last ? last : "")});
+                 text::format("{}; {}", libraries_.ncclGetErrorString(code), last ? last : "")});
   }
 
   bool cuda(const char* call, int code) {

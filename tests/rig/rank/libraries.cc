@@ -1,7 +1,8 @@
 #include "tests/rig/rank/libraries.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+
+#include "common/text/format.h"
 
 namespace weft::rank {
 namespace {
@@ -31,7 +32,7 @@ class Symbols {
 Result<Libraries> Libraries::load() {
   void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_GLOBAL);
   if (!library) {
-    return Error{fmt::format("cannot load: {}", dlerror()), "libnccl.so.2", 0,
+    return Error{text::format("cannot load: {}", dlerror()), "libnccl.so.2", 0,
                  "LD_LIBRARY_PATH must have build/rig/nccl-VERSION and build/rig/lib"};
   }
   Libraries all;
@@ -63,13 +64,13 @@ Result<Libraries> Libraries::load() {
   symbols.find(all.cudaStreamQuery, "cudaStreamQuery");
   symbols.find(all.cudaGetErrorString, "cudaGetErrorString");
   if (!symbols.missing().empty())
-    return Error{fmt::format("has no function {}", symbols.missing()), "libnccl.so.2", 0, {}};
+    return Error{text::format("has no function {}", symbols.missing()), "libnccl.so.2", 0, {}};
   return all;
 }
 
 std::string nccl_result_name(int code) {
   if (code >= 0 && code < int(std::size(kResults))) return kResults[code];
-  return fmt::format("ncclResult {}", code);
+  return text::format("ncclResult {}", code);
 }
 
 }  // namespace weft::rank

@@ -1,11 +1,10 @@
 #include "tests/rig/rank/rank_file.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 
 #include "common/json/strict.h"
+#include "common/text/format.h"
 
 namespace weft::rank {
 namespace {
@@ -33,12 +32,12 @@ Operation read_operation(json::Fields fields, int ranks) {
   operation.root = int(fields.integer("root", 0, {.low = 0, .high = ranks - 1}));
   const std::size_t unit = element_size(operation.element) * std::size_t(per_rank_blocks(operation.kind) ? ranks : 1);
   if (operation.bytes % unit != 0) {
-    fields.problem("bytes", fmt::format("{} is not a multiple of {}", operation.bytes, unit),
+    fields.problem("bytes", text::format("{} is not a multiple of {}", operation.bytes, unit),
                    per_rank_blocks(operation.kind) ? "it must divide into one block of whole elements for each rank"
                                                    : "it must hold whole elements");
   }
   if (operation.in_place && (operation.kind == Kind::send_recv_ring || operation.kind == Kind::all_to_all)) {
-    fields.problem("in_place", fmt::format("{} has no in-place form", kind), "leave it out or set it to false");
+    fields.problem("in_place", text::format("{} has no in-place form", kind), "leave it out or set it to false");
   }
   fields.done();
   return operation;

@@ -1,11 +1,11 @@
 #include "tests/rig/rank/report.h"
 
-#include <fmt/format.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "common/text/format.h"
 
 namespace weft::rank {
 namespace {
@@ -28,7 +28,7 @@ Json operation_json(const OperationReport& report) {
 
 void Report::set_version(int code) {
   std::lock_guard lock(mutex_);
-  version_ = fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
+  version_ = text::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
 }
 
 void Report::set_init_seconds(double seconds) {

@@ -6,7 +6,8 @@
 namespace weft::rig {
 namespace {
 
-// Ethernet header 14 (the links are shaped by frame size, without preamble, gap and checksum, as tbf counts), IPv4 20, UDP 8, BTH 12, ICRC 4.
+// Ethernet header 14 (the links are shaped by frame size, without preamble, gap and checksum, as tbf counts), IPv4 20,
+// UDP 8, BTH 12, ICRC 4.
 constexpr double kPacketOverhead = 14 + 20 + 8 + 12 + 4;
 
 double percentile(const std::vector<double>& sorted, double fraction) {
@@ -27,11 +28,14 @@ Spread spread(std::vector<double> values) {
 double bus_factor(rank::Kind kind, int ranks) {
   const double n = ranks;
   switch (kind) {
-    case rank::Kind::all_reduce: return 2 * (n - 1) / n;
+    case rank::Kind::all_reduce:
+      return 2 * (n - 1) / n;
     case rank::Kind::all_gather:
     case rank::Kind::reduce_scatter:
-    case rank::Kind::all_to_all: return (n - 1) / n;
-    default: return 1;
+    case rank::Kind::all_to_all:
+      return (n - 1) / n;
+    default:
+      return 1;
   }
 }
 

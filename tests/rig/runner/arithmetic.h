@@ -19,12 +19,14 @@ Spread spread(std::vector<double> values);
 // Factor between algorithm bandwidth (bytes / time) and bus bandwidth, as nccl-tests define it.
 double bus_factor(rank::Kind kind, int ranks);
 
-// Application bytes that a host sends to other hosts in one operation when all ranks form one ring (the convention of bus bandwidth):
-// one rank of each host has its neighbour elsewhere. For all_to_all, the blocks for ranks of other hosts.
+// Application bytes that a host sends to other hosts in one operation when all ranks form one ring (the convention of
+// bus bandwidth): one rank of each host has its neighbour elsewhere. For all_to_all, the blocks for ranks of other
+// hosts.
 double bytes_leaving_a_host(const Scenario& scenario, const rank::Operation& operation);
 
-// What a host can send to other hosts: the smaller of its NICs' links together and of the spine links together that its share of the leaf
-// comes to. Bytes per second of application payload, that is times the payload fraction of a full RoCE packet.
+// What a host can send to other hosts: the smaller of its NICs' links together and of the spine links together that its
+// share of the leaf comes to. Bytes per second of application payload, that is times the payload fraction of a full
+// RoCE packet.
 double possible_bytes_per_second(const Scenario& scenario);
 
 // Payload over bytes on the wire of an RDMA WRITE packet in the middle of a message.

@@ -1,6 +1,5 @@
 #include "tests/rig/runner/emulated_host.h"
 
-#include <fmt/format.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "common/text/format.h"
 #include "tests/rig/fabric/isolation.h"
 
 namespace weft::rig {
@@ -32,14 +32,14 @@ void write_line(const fs::path& path, const std::string& text) {
 // What NCCL, the plugin and rdma-core read of an RDMA device.
 void describe_nic(const Scenario& scenario, const fabric::Nic& nic) {
   const fs::path device = fs::path("/sys/class/infiniband") / scenario.nic_name(nic.rail);
-  const fs::path pci = fmt::format("/sys/class/infiniband/.pci/pci0000:00/0000:{:02x}:00.0", 0x41 + nic.rail);
+  const fs::path pci = text::format("/sys/class/infiniband/.pci/pci0000:00/0000:{:02x}:00.0", 0x41 + nic.rail);
   fs::create_directories(pci / "net" / nic.netdev);
   fs::create_directories(device);
   fs::create_symlink(pci, device / "device");
   const fs::path port = device / "ports/1";
   write_line(port / "link_layer", "Ethernet");
   write_line(port / "state", "4: ACTIVE");
-  write_line(port / "rate", fmt::format("{} Gb/sec", scenario.topology.nic_mbps / 1000.0));
+  write_line(port / "rate", text::format("{} Gb/sec", scenario.topology.nic_mbps / 1000.0));
   std::istringstream words(scenario.nic.gids);
   int index = 0;
   for (std::string word; std::getline(words, word, ','); index++) {
@@ -57,12 +57,15 @@ Result<void> enter_host(const Scenario& scenario, int host) {
   if (auto remounted = fabric::remount_sysfs(); !remounted) return remounted;
   std::error_code problem;
   fs::create_directories(kKeep, problem);
-  if (auto done = mounted(mount("/sys/class/net", kKeep, nullptr, MS_BIND | MS_REC, nullptr), kKeep); !done) return done;
+  if (auto done = mounted(mount("/sys/class/net", kKeep, nullptr, MS_BIND | MS_REC, nullptr), kKeep); !done)
+    return done;
   if (auto done = mounted(mount("rig", "/sys/class", "tmpfs", 0, "mode=755"), "/sys/class"); !done) return done;
   fs::create_directories("/sys/class/net", problem);
   fs::create_directories("/sys/class/infiniband", problem);
-  if (auto done = mounted(mount(kKeep, "/sys/class/net", nullptr, MS_BIND | MS_REC, nullptr), "/sys/class/net"); !done) return done;
-  for (int rail = 0; rail < scenario.topology.rails; rail++) describe_nic(scenario, fabric::nic_of(scenario.topology, host, rail));
+  if (auto done = mounted(mount(kKeep, "/sys/class/net", nullptr, MS_BIND | MS_REC, nullptr), "/sys/class/net"); !done)
+    return done;
+  for (int rail = 0; rail < scenario.topology.rails; rail++)
+    describe_nic(scenario, fabric::nic_of(scenario.topology, host, rail));
   sethostname(name.c_str(), name.size());
   return {};
 }

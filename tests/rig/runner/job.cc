@@ -1,6 +1,5 @@
 #include "tests/rig/runner/job.h"
 
-#include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <fstream>
 #include <thread>
 
+#include "common/text/format.h"
 #include "tests/rig/rank/exchange.h"
 
 namespace weft::rig {
@@ -36,9 +36,9 @@ Job::Job(const Scenario& scenario, const RunFolder& folder, fabric::Fabric& fabr
 std::map<std::string, std::string> Job::environment(int rank) const {
   const std::string build = build_folder(), host = fabric::host_name(scenario_.host_of_rank(rank));
   std::map<std::string, std::string> out = {
-      {"LD_LIBRARY_PATH", fmt::format("{0}/rig/nccl-{1}:{0}/rig/lib:{0}/lib", build, scenario_.nccl)},
+      {"LD_LIBRARY_PATH", text::format("{0}/rig/nccl-{1}:{0}/rig/lib:{0}/lib", build, scenario_.nccl)},
       {"RIG_HOST_FILE", folder_.host_file(scenario_.host_of_rank(rank))},
-      {"RIG_PROCESS", fmt::format("rank{}", rank)},
+      {"RIG_PROCESS", text::format("rank{}", rank)},
       {"NCCL_HOSTID", host},
       {"NCCL_SOCKET_IFNAME", "rail0"},
       {"NCCL_DEBUG", "INFO"},
@@ -57,7 +57,8 @@ std::map<std::string, std::string> Job::environment(int rank) const {
     if (scenario_.net == "socket") out["NCCL_IB_DISABLE"] = "1";
   }
   out["NCCL_TUNER_PLUGIN"] = scenario_.tuner;
-  for (const auto& [name, value] : scenario_.environment) out[name] = value;
+  for (const auto& [name, value] : scenario_.environment)
+    out[name] = value;
   return out;
 }
 
@@ -75,8 +76,8 @@ Result<void> Job::start_ranks() {
   return {};
 }
 
-// The ranks' first barrier opens when all of them have a communicator; its file is the one that they share (tests/rig/rank/exchange.h:
-// arrived, generation, failed rank, 32 bits each).
+// The ranks' first barrier opens when all of them have a communicator; its file is the one that they share
+// (tests/rig/rank/exchange.h: arrived, generation, failed rank, 32 bits each).
 bool Job::operations_have_started() const {
   std::ifstream file(folder_.exchange() + "/barrier", std::ios::binary);
   std::uint32_t words[2] = {0, 0};
@@ -118,22 +119,29 @@ Result<void> Job::carry_out_faults() {
 Result<void> Job::carry_out(const Fault& fault) {
   switch (fault.kind) {
     case FaultKind::spine_down:
-    case FaultKind::spine_up: return fabric_.set_spine(fault.target, fault.kind == FaultKind::spine_up);
+    case FaultKind::spine_up:
+      return fabric_.set_spine(fault.target, fault.kind == FaultKind::spine_up);
     case FaultKind::spine_drop:
-    case FaultKind::spine_restore: return fabric_.set_forwarding(fault.target, fault.kind == FaultKind::spine_restore);
+    case FaultKind::spine_restore:
+      return fabric_.set_forwarding(fault.target, fault.kind == FaultKind::spine_restore);
     case FaultKind::kill:
+      // A process that has ended already has no number any more.
+      if (end_.ranks[std::size_t(fault.target)].code >= 0) return {};
       end_.ranks[std::size_t(fault.target)].killed_by_fault = true;
       kill(children_[std::size_t(fault.target)], SIGKILL);
       return {};
-    default: break;
+    default:
+      break;
   }
   for (int host = 0; host < scenario_.topology.hosts; host++) {
     if (fabric::host_name(host) != fault.host) continue;
     for (int rail = 0; rail < scenario_.topology.rails; rail++) {
       if (scenario_.nic_name(rail) != fault.nic) continue;
       NicState& nic = nics_[std::size_t(host)][std::size_t(rail)];
-      if (fault.kind == FaultKind::nic_loss) nic.drop_ppm = fault.drop_ppm;
-      else nic.up = fault.kind == FaultKind::nic_up;
+      if (fault.kind == FaultKind::nic_loss)
+        nic.drop_ppm = fault.drop_ppm;
+      else
+        nic.up = fault.kind == FaultKind::nic_up;
     }
     return folder_.write_control(scenario_, host, nics_[std::size_t(host)]);
   }
@@ -159,6 +167,9 @@ Result<JobEnd> Job::run() {
       }
     }
     std::this_thread::sleep_for(kLook);
+  }
+  for (std::size_t i = 0; i < carried_out_.size(); i++) {
+    if (!carried_out_[i]) end_.missed_faults.push_back(i);
   }
   return end_;
 }

@@ -12,14 +12,15 @@
 namespace weft::rig {
 
 struct RankEnd {
-  int code = -1;             // exit status; 128 + N: signal N
+  int code = -1;  // exit status; 128 + N: signal N
   bool killed_by_fault = false;
-  double after_s = 0;        // since the start of the job
+  double after_s = 0;  // since the start of the job
 };
 
 struct JobEnd {
   std::vector<RankEnd> ranks;
   bool out_of_time = false;
+  std::vector<std::size_t> missed_faults;  // of the scenario's: the job ended before their moment
 };
 
 class Job {

@@ -11,7 +11,9 @@ std::string after(const std::string& line, const std::string& mark) {
   return at == std::string::npos ? "" : line.substr(at + mark.size());
 }
 
-std::string without_version(const std::string& name) { return name.substr(0, name.find(" (v")); }
+std::string without_version(const std::string& name) {
+  return name.substr(0, name.find(" (v"));
+}
 
 }  // namespace
 
@@ -34,7 +36,8 @@ LogFindings read_log(const std::string& text) {
 std::string tail(const std::string& text, int lines) {
   std::size_t start = text.size();
   if (start > 0 && text[start - 1] == '\n') start--;
-  while (lines-- > 0 && start != std::string::npos && start > 0) start = text.rfind('\n', start - 1);
+  while (lines-- > 0 && start != std::string::npos && start > 0)
+    start = text.rfind('\n', start - 1);
   return text.substr(start == std::string::npos || start == 0 ? 0 : start + 1);
 }
 

@@ -7,9 +7,9 @@
 namespace weft::rig {
 
 struct LogFindings {
-  std::string net;    // "Using network X"
-  std::string tuner;  // "TUNER/Plugin: Using X (vN)", "" where none
-  std::string net_plugin;  // "Loaded net plugin X (vN)": "X (vN)"
+  std::string net;                    // "Using network X"
+  std::string tuner;                  // "TUNER/Plugin: Using X (vN)", "" where none
+  std::string net_plugin;             // "Loaded net plugin X (vN)": "X (vN)"
   std::vector<std::string> warnings;  // lines at WARN
 };
 

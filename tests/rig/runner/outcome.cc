@@ -1,7 +1,5 @@
 #include "tests/rig/runner/outcome.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +7,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "common/text/format.h"
 #include "tests/rig/runner/nccl_log.h"
 
 namespace weft::rig {
@@ -25,16 +24,20 @@ std::string read_text(const std::string& path) {
   return content.str();
 }
 
-Json spread_json(const Spread& spread) { return {{"median", spread.median}, {"p5", spread.p5}, {"p95", spread.p95}}; }
+Json spread_json(const Spread& spread) {
+  return {{"median", spread.median}, {"p5", spread.p5}, {"p95", spread.p95}};
+}
 
 class Judge {
  public:
-  Judge(const Scenario& scenario, const RunFolder& folder, const JobEnd& end) : scenario_(scenario), folder_(folder), end_(end) {}
+  Judge(const Scenario& scenario, const RunFolder& folder, const JobEnd& end)
+      : scenario_(scenario), folder_(folder), end_(end) {}
 
   Outcome run(fabric::Fabric& fabric, const std::vector<fabric::SpineTraffic>& before) {
     read_ranks();
     judge_ranks();
     judge_loaded();
+    judge_faults();
     Json operations = operations_json();
     Outcome out;
     out.pass = reason_.empty();
@@ -77,8 +80,9 @@ class Judge {
         const auto wrong = operation["wrong"].get<std::uint64_t>();
         if (wrong == 0) continue;
         const auto& first = operation["first_wrong"];
-        fail(fmt::format("rank {}: {} wrong elements in {}; the first is {}: {} instead of {}", rank, wrong,
-                         operation["op"].get<std::string>(), first["index"].dump(), first["got"].dump(), first["expected"].dump()));
+        fail(text::format("rank {}: {} wrong elements in {}; the first is {}: {} instead of {}", rank, wrong,
+                          operation["op"].get<std::string>(), first["index"].dump(), first["got"].dump(),
+                          first["expected"].dump()));
       }
     }
     double first_at = 1e9;
@@ -88,15 +92,25 @@ class Judge {
       const auto& error = results_[std::size_t(rank)]["error"];
       if (error["after_s"].get<double>() >= first_at) continue;
       first_at = error["after_s"].get<double>();
-      first = fmt::format("rank {}: {}: {} {}", rank, error["call"].get<std::string>(), error["name"].get<std::string>(),
-                          error["text"].get<std::string>());
+      first = text::format("rank {}: {}: {} {}", rank, error["call"].get<std::string>(),
+                           error["name"].get<std::string>(), error["text"].get<std::string>());
     }
     if (!first.empty()) fail(first);
-    if (end_.out_of_time) fail(fmt::format("not finished within the time limit of {} s", scenario_.time_limit_s));
+    if (end_.out_of_time) fail(text::format("not finished within the time limit of {} s", scenario_.time_limit_s));
     for (int rank = 0; rank < scenario_.ranks(); rank++) {
       const RankEnd& end = end_.ranks[std::size_t(rank)];
-      if (end.code != 0) fail(fmt::format("rank {} ended with exit status {}{}", rank, end.code, end.killed_by_fault ? " (killed by the scenario)" : ""));
-      else if (!has_result(rank)) fail(fmt::format("rank {} left no result", rank));
+      if (end.code != 0)
+        fail(text::format("rank {} ended with exit status {}{}", rank, end.code,
+                          end.killed_by_fault ? " (killed by the scenario)" : ""));
+      else if (!has_result(rank))
+        fail(text::format("rank {} left no result", rank));
+    }
+  }
+
+  void judge_faults() {
+    for (const std::size_t fault : end_.missed_faults) {
+      fail(text::format("faults.{} ({}) never happened: the job ended before its moment", fault,
+                        fault_name(scenario_.faults[fault].kind)));
     }
   }
 
@@ -105,17 +119,23 @@ class Judge {
     for (int rank = 0; rank < scenario_.ranks(); rank++) {
       const LogFindings& found = findings_[std::size_t(rank)];
       if (!found.net.empty() && found.net != wanted) {
-        fail(fmt::format("rank {} uses the network {}, the scenario asked for {}", rank, found.net, wanted));
+        fail(text::format("rank {} uses the network {}, the scenario asked for {}", rank, found.net, wanted));
+      }
+      if (found.net.empty() && reason_.empty())
+        fail(text::format("rank {}: NCCL's log does not say which network it uses", rank));
+      const std::string version = has_result(rank) ? results_[std::size_t(rank)].value("nccl", "") : "";
+      if (!version.empty() && version != scenario_.nccl) {
+        fail(text::format("rank {} runs NCCL {}, the scenario asked for {}", rank, version, scenario_.nccl));
       }
       if (net_.empty()) net_ = found.net;
       if (net_plugin_.empty()) net_plugin_ = found.net_plugin;
       if (tuner_.empty()) tuner_ = found.tuner;
     }
-    if (reason_.empty() && net_.empty()) fail("NCCL's log does not say which network it uses");
     const bool tuned = scenario_.tuner == "weft";
     for (int rank = 0; rank < scenario_.ranks() && reason_.empty(); rank++) {
       if (tuned == (findings_[std::size_t(rank)].tuner == "Weft")) continue;
-      fail(fmt::format("rank {} {}", rank, tuned ? "did not load the tuner" : "loaded a tuner that the scenario did not ask for"));
+      fail(text::format("rank {} {}", rank,
+                        tuned ? "did not load the tuner" : "loaded a tuner that the scenario did not ask for"));
     }
   }
 
@@ -137,7 +157,8 @@ class Judge {
         const auto mine = report["time_us"].get<std::vector<double>>();
         complete = complete && int(mine.size()) == operation.iterations;
         times.resize(std::max(times.size(), mine.size()));
-        for (std::size_t i = 0; i < mine.size(); i++) times[i] = std::max(times[i], mine[i]);
+        for (std::size_t i = 0; i < mine.size(); i++)
+          times[i] = std::max(times[i], mine[i]);
       }
       std::vector<double> bandwidths, shares;
       const double possible = possible_bytes_per_second(scenario_);
@@ -156,7 +177,7 @@ class Judge {
                      {"busbw_mbps", spread_json(spread(bandwidths))},
                      {"share", spread_json(share)},
                      {"iterations", {{"time_us", times}, {"busbw_mbps", bandwidths}, {"share", shares}}}});
-      if (!complete) fail(fmt::format("{} was not finished by all ranks", rank::kind_name(operation.kind)));
+      if (!complete) fail(text::format("{} was not finished by all ranks", rank::kind_name(operation.kind)));
     }
     return out;
   }
@@ -226,13 +247,11 @@ class Judge {
     for (int rank = 0; rank < scenario_.ranks(); rank++) {
       const RankEnd& end = end_.ranks[std::size_t(rank)];
       const LogFindings& found = findings_[std::size_t(rank)];
-      Json entry = {{"rank", rank},
-                    {"host", fabric::host_name(scenario_.host_of_rank(rank))},
-                    {"exit", end.code},
-                    {"after_s", end.after_s},
-                    {"net", found.net},
-                    {"error", nullptr}};
+      Json entry = {{"rank", rank},     {"host", fabric::host_name(scenario_.host_of_rank(rank))},
+                    {"exit", end.code}, {"after_s", end.after_s},
+                    {"net", found.net}, {"error", nullptr}};
       if (has_result(rank)) {
+        entry["nccl"] = results_[std::size_t(rank)]["nccl"];
         entry["init_s"] = results_[std::size_t(rank)]["init_s"];
         entry["error"] = results_[std::size_t(rank)]["error"];
       }
@@ -262,20 +281,21 @@ Outcome judge(const Scenario& scenario, const RunFolder& folder, const JobEnd& e
 
 std::string table(const Outcome& outcome) {
   const Json& json = outcome.json;
-  std::string out = fmt::format("{}: {}, NCCL {}, net {}, tuner {} (on the emulated fabric)\n", json["scenario"].get<std::string>(),
-                                outcome.pass ? "PASS" : "FAIL", json["nccl"].get<std::string>(),
-                                json["loaded"]["net"].get<std::string>(),
-                                json["loaded"]["tuner"].get<std::string>().empty() ? "none" : json["loaded"]["tuner"].get<std::string>());
+  std::string out = text::format(
+      "{}: {}, NCCL {}, net {}, tuner {} (on the emulated fabric)\n", json["scenario"].get<std::string>(),
+      outcome.pass ? "PASS" : "FAIL", json["nccl"].get<std::string>(), json["loaded"]["net"].get<std::string>(),
+      json["loaded"]["tuner"].get<std::string>().empty() ? "none" : json["loaded"]["tuner"].get<std::string>());
   if (!outcome.pass) out += "reason: " + outcome.reason + "\n";
-  out += fmt::format("{:<16} {:>12} {:>6} {:>12} {:>16} {:>7}\n", "operation", "bytes", "wrong", "time us", "bus bw Mbit/s", "share");
+  out += text::format("{:<16} {:>12} {:>6} {:>12} {:>16} {:>7}\n", "operation", "bytes", "wrong", "time us",
+                      "bus bw Mbit/s", "share");
   for (const auto& operation : json["operations"]) {
-    out += fmt::format("{:<16} {:>12} {:>6} {:>12.0f} {:>16.1f} {:>7.2f}\n", operation["op"].get<std::string>(),
-                       operation["bytes"].get<std::uint64_t>(), operation["wrong"].get<std::uint64_t>(),
-                       operation["time_us"]["median"].get<double>(), operation["busbw_mbps"]["median"].get<double>(),
-                       operation["share"]["median"].get<double>());
+    out += text::format("{:<16} {:>12} {:>6} {:>12.0f} {:>16.1f} {:>7.2f}\n", operation["op"].get<std::string>(),
+                        operation["bytes"].get<std::uint64_t>(), operation["wrong"].get<std::uint64_t>(),
+                        operation["time_us"]["median"].get<double>(), operation["busbw_mbps"]["median"].get<double>(),
+                        operation["share"]["median"].get<double>());
   }
   for (const auto& spine : json["fabric"]["spines"]) {
-    out += fmt::format("spine {}: {:.1f} MB\n", spine["name"].get<std::string>(), spine["bytes"].get<double>() / 1e6);
+    out += text::format("spine {}: {:.1f} MB\n", spine["name"].get<std::string>(), spine["bytes"].get<double>() / 1e6);
   }
   return out;
 }

@@ -24,9 +24,11 @@ namespace {
     std::fprintf(stderr, "rig: %s\n", entered.error().text().c_str());
     _exit(126);
   }
-  for (const auto& [name, value] : launch.environment) setenv(name.c_str(), value.c_str(), 1);
+  for (const auto& [name, value] : launch.environment)
+    setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> words;
-  for (const std::string& argument : launch.arguments) words.push_back(const_cast<char*>(argument.c_str()));
+  for (const std::string& argument : launch.arguments)
+    words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
   execv(words[0], words.data());
   std::fprintf(stderr, "rig: %s: %s\n", words[0], errno_name(errno).c_str());

@@ -1,5 +1,5 @@
-// The files of a run: what every process of a host is told (host file, control file), what every rank is told, and a topology file
-// that puts each GPU next to its NIC.
+// The files of a run: what every process of a host is told (host file, control file), what every rank is told, and a
+// topology file that puts each GPU next to its NIC.
 #pragma once
 
 #include <string>
@@ -17,8 +17,12 @@ struct NicState {
 
 class RunFolder {
  public:
-  // Makes a fresh folder below TMPDIR (or /tmp).
-  static Result<RunFolder> create();
+  // Where the private mount namespace of a run has a file system of its own: what lies here goes with the last process.
+  static constexpr const char* kPrivateBase = "/run";
+  // TMPDIR, or /tmp: for a run whose files are to be kept.
+  static std::string kept_base();
+  // Makes a fresh folder below `base`.
+  static Result<RunFolder> create(const std::string& base);
   explicit RunFolder(std::string path) : path_(std::move(path)) {}
 
   const std::string& path() const { return path_; }
@@ -33,7 +37,6 @@ class RunFolder {
   Result<void> write(const Scenario& scenario) const;
   // Replaces the host's control file at once (rename).
   Result<void> write_control(const Scenario& scenario, int host, const std::vector<NicState>& nics) const;
-  void remove() const;
 
  private:
   std::string path_;

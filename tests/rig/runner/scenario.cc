@@ -1,14 +1,14 @@
 #include "tests/rig/runner/scenario.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <iterator>
 #include <numeric>
 #include <set>
 
 #include "common/json/strict.h"
+#include "common/text/format.h"
 
 namespace weft::rig {
 namespace {
@@ -16,12 +16,14 @@ namespace {
 using json::Fields;
 using json::required;
 
-constexpr const char* kFaults[] = {"spine_down", "spine_up", "spine_drop", "spine_restore", "nic_down", "nic_up", "nic_loss", "kill"};
+constexpr const char* kFaults[] = {"spine_down", "spine_up", "spine_drop", "spine_restore",
+                                   "nic_down",   "nic_up",   "nic_loss",   "kill"};
 const std::vector<std::string> kVersions = {"2.22.3", "2.29.7"};
 const std::vector<std::string> kDefects = {"wrong_reduction", "never_retransmit", "corrupt_payload"};
 const std::vector<std::string> kGids = {"link_local", "ipv4", "empty"};
 
-int whole(Fields& fields, std::string_view key, int fallback, std::int64_t low, std::int64_t high, std::string_view unit = {}) {
+int whole(Fields& fields, std::string_view key, int fallback, std::int64_t low, std::int64_t high,
+          std::string_view unit = {}) {
   return int(fields.integer(key, fallback, {.low = low, .high = high, .unit = unit}));
 }
 
@@ -41,7 +43,8 @@ void read_nic(Fields fields, NicModel& nic) {
   nic.name_prefix = fields.text("name_prefix", nic.name_prefix);
   nic.speed_mbps = whole(fields, "speed_mbps", nic.speed_mbps, 0, 800'000, "Mbit/s");
   nic.mtu = whole(fields, "mtu", nic.mtu, 256, 4096, "bytes");
-  if ((nic.mtu & (nic.mtu - 1)) != 0) fields.problem("mtu", fmt::format("{} is no RoCE MTU", nic.mtu), "allowed: 256, 512, 1024, 2048, 4096");
+  if ((nic.mtu & (nic.mtu - 1)) != 0)
+    fields.problem("mtu", text::format("{} is no RoCE MTU", nic.mtu), "allowed: 256, 512, 1024, 2048, 4096");
   nic.window_bytes = whole(fields, "window_bytes", nic.window_bytes, 4096, 64 << 20, "bytes");
   nic.max_qp = whole(fields, "max_qp", nic.max_qp, 1, 65535);
   nic.max_srq = whole(fields, "max_srq", nic.max_srq, 0, 65535);
@@ -52,12 +55,13 @@ void read_nic(Fields fields, NicModel& nic) {
   std::vector<std::string> gids = fields.texts("gids");
   for (const std::string& gid : gids) {
     if (std::find(kGids.begin(), kGids.end(), gid) == kGids.end()) {
-      fields.problem("gids", fmt::format("\"{}\" is not known", gid), "allowed: link_local, ipv4, empty");
+      fields.problem("gids", text::format("\"{}\" is not known", gid), "allowed: link_local, ipv4, empty");
     }
   }
   if (!gids.empty()) {
     nic.gids.clear();
-    for (const std::string& gid : gids) nic.gids += (nic.gids.empty() ? "" : ",") + gid;
+    for (const std::string& gid : gids)
+      nic.gids += (nic.gids.empty() ? "" : ",") + gid;
   }
   fields.done();
 }
@@ -68,9 +72,12 @@ rank::Operation read_operation(Fields fields, int ranks) {
   const std::string kind = fields.word("op", required, kinds);
   const auto found = std::find(kinds.begin(), kinds.end(), kind);
   if (found != kinds.end()) operation.kind = rank::Kind(found - kinds.begin());
-  operation.bytes = std::size_t(fields.integer("bytes", required, {.low = 1, .high = std::int64_t(1) << 34, .unit = "bytes"}));
-  operation.element = rank::element_from_name(fields.word("type", "f32", rank::element_names())).value_or(rank::Element::f32);
-  operation.reduction = rank::reduction_from_name(fields.word("reduction", "sum", rank::reduction_names())).value_or(rank::Reduction::sum);
+  operation.bytes =
+      std::size_t(fields.integer("bytes", required, {.low = 1, .high = std::int64_t(1) << 34, .unit = "bytes"}));
+  operation.element =
+      rank::element_from_name(fields.word("type", "f32", rank::element_names())).value_or(rank::Element::f32);
+  operation.reduction = rank::reduction_from_name(fields.word("reduction", "sum", rank::reduction_names()))
+                            .value_or(rank::Reduction::sum);
   operation.iterations = whole(fields, "iterations", 1, 1, 100'000);
   operation.warmup = whole(fields, "warmup", 0, 0, 100'000);
   operation.in_place = fields.boolean("in_place", false);
@@ -99,11 +106,14 @@ Fault read_fault(Fields fields, const Scenario& scenario) {
       break;
     default: {
       std::vector<std::string> hosts, names;
-      for (int host = 0; host < scenario.topology.hosts; host++) hosts.push_back(fabric::host_name(host));
-      for (int rail = 0; rail < scenario.topology.rails; rail++) names.push_back(scenario.nic_name(rail));
+      for (int host = 0; host < scenario.topology.hosts; host++)
+        hosts.push_back(fabric::host_name(host));
+      for (int rail = 0; rail < scenario.topology.rails; rail++)
+        names.push_back(scenario.nic_name(rail));
       fault.host = fields.word("host", required, hosts);
       fault.nic = fields.word("nic", required, names);
-      if (fault.kind == FaultKind::nic_loss) fault.drop_ppm = int(fields.integer("drop_ppm", required, {.low = 0, .high = 1'000'000}));
+      if (fault.kind == FaultKind::nic_loss)
+        fault.drop_ppm = int(fields.integer("drop_ppm", required, {.low = 0, .high = 1'000'000}));
     }
   }
   fields.done();
@@ -117,23 +127,26 @@ void read_order(Fields& fields, Scenario& scenario) {
   if (order.empty()) return;
   const std::set<std::int64_t> distinct(order.begin(), order.end());
   if (order.size() != scenario.host_order.size() || distinct.size() != order.size()) {
-    fields.problem("host_order", "does not name every host once", fmt::format("allowed: the numbers 1 to {} in any order", scenario.topology.hosts));
+    fields.problem("host_order", "does not name every host once",
+                   text::format("allowed: the numbers 1 to {} in any order", scenario.topology.hosts));
     return;
   }
-  for (std::size_t i = 0; i < order.size(); i++) scenario.host_order[i] = int(order[i]) - 1;
+  for (std::size_t i = 0; i < order.size(); i++)
+    scenario.host_order[i] = int(order[i]) - 1;
 }
 
 // What can only be judged with the whole scenario at hand.
 void check(Fields& fields, const Scenario& scenario) {
   const fabric::Topology& topology = scenario.topology;
   if (topology.spines == 0 && topology.hosts > topology.hosts_per_leaf) {
-    fields.problem("fabric.spines", "0 with hosts on several leaves", "give it spines, or set fabric.hosts_per_leaf to the number of hosts");
+    fields.problem("fabric.spines", "0 with hosts on several leaves",
+                   "give it spines, or set fabric.hosts_per_leaf to the number of hosts");
   }
   // Ethernet payload of a full RoCE packet: IP 20, UDP 8, BTH 12, RETH 16, immediate 4, ICRC 4.
   constexpr int kHeaders = 64;
   if (scenario.nic.mtu + kHeaders > topology.mtu) {
-    fields.problem("nic.mtu", fmt::format("{} does not fit into fabric.mtu {}", scenario.nic.mtu, topology.mtu),
-                   fmt::format("fabric.mtu must be at least {}", scenario.nic.mtu + kHeaders));
+    fields.problem("nic.mtu", text::format("{} does not fit into fabric.mtu {}", scenario.nic.mtu, topology.mtu),
+                   text::format("fabric.mtu must be at least {}", scenario.nic.mtu + kHeaders));
   }
 }
 
@@ -159,17 +172,22 @@ Scenario read_document(const nlohmann::json& document, const std::string& name, 
   scenario.net = fields.word("net", scenario.net, {"weft", "ib", "socket"});
   scenario.tuner = fields.word("tuner", scenario.tuner, {"weft", "none"});
   if (auto child = fields.object("environment")) {
-    for (const std::string& key : child->keys()) scenario.environment[key] = child->text(key, required);
+    for (const std::string& key : child->keys())
+      scenario.environment[key] = child->text(key, required);
   }
   read_order(fields, scenario);
   if (fields.has("unusable_host")) {
-    scenario.unusable_host = fabric::host_name(int(fields.integer("unusable_host", required, {.low = 1, .high = topology.hosts})) - 1);
+    scenario.unusable_host =
+        fabric::host_name(int(fields.integer("unusable_host", required, {.low = 1, .high = topology.hosts})) - 1);
   }
-  for (Fields& child : fields.objects("operations")) scenario.operations.push_back(read_operation(child, scenario.ranks()));
-  for (Fields& child : fields.objects("faults")) scenario.faults.push_back(read_fault(child, scenario));
+  for (Fields& child : fields.objects("operations"))
+    scenario.operations.push_back(read_operation(child, scenario.ranks()));
+  for (Fields& child : fields.objects("faults"))
+    scenario.faults.push_back(read_fault(child, scenario));
   for (const std::string& defect : fields.texts("defects")) {
     if (std::find(kDefects.begin(), kDefects.end(), defect) == kDefects.end()) {
-      fields.problem("defects", fmt::format("\"{}\" is not known", defect), "allowed: wrong_reduction, never_retransmit, corrupt_payload");
+      fields.problem("defects", text::format("\"{}\" is not known", defect),
+                     "allowed: wrong_reduction, never_retransmit, corrupt_payload");
     }
     scenario.defects.push_back(defect);
   }
@@ -182,7 +200,7 @@ Scenario read_document(const nlohmann::json& document, const std::string& name, 
 std::optional<Error> override_one(nlohmann::json& document, const std::string& text) {
   const std::size_t equal = text.find('=');
   if (equal == 0 || equal == std::string::npos) {
-    return Error{fmt::format("\"{}\" is not path=value", text), "--set", 0, "for example --set fabric.hash_seed=7"};
+    return Error{text::format("\"{}\" is not path=value", text), "--set", 0, "for example --set fabric.hash_seed=7"};
   }
   const std::string value = text.substr(equal + 1);
   nlohmann::json parsed = nlohmann::json::parse(value, nullptr, false);
@@ -195,15 +213,17 @@ std::optional<Error> override_one(nlohmann::json& document, const std::string& t
     const std::size_t dot = std::min(path.find('.', start), path.size());
     const std::string key = path.substr(start, dot - start);
     if (place->is_array()) {
-      const bool digits = !key.empty() && key.find_first_not_of("0123456789") == std::string::npos;
-      if (!digits || std::stoul(key) >= place->size()) {
-        return Error{fmt::format("\"{}\": there is no element \"{}\"", text, key), "--set", 0, {}};
+      std::size_t index = 0;
+      const auto [stopped, problem] = std::from_chars(key.data(), key.data() + key.size(), index);
+      if (problem != std::errc() || stopped != key.data() + key.size() || index >= place->size()) {
+        return Error{text::format("\"{}\": there is no element \"{}\"", text, key), "--set", 0,
+                     place->empty() ? "the list is empty" : text::format("allowed: 0 to {}", place->size() - 1)};
       }
-      place = &(*place)[std::stoul(key)];
+      place = &(*place)[index];
     } else if (place->is_object() || place->is_null()) {
       place = &(*place)[key];
     } else {
-      return Error{fmt::format("\"{}\": \"{}\" lies inside a value that is no object", text, key), "--set", 0, {}};
+      return Error{text::format("\"{}\": \"{}\" lies inside a value that is no object", text, key), "--set", 0, {}};
     }
     start = dot + 1;
   }
@@ -223,13 +243,18 @@ Result<Scenario> finish(nlohmann::json document, const std::string& name, const 
 
 }  // namespace
 
+std::string fault_name(FaultKind kind) {
+  return kFaults[std::size_t(kind)];
+}
+
 Result<Scenario> read_scenario(const std::string& path, const std::vector<std::string>& overrides) {
   auto document = json::read_file(path);
   if (!document) return document.take_error();
   return finish(document.take(), path, overrides);
 }
 
-Result<Scenario> parse_scenario(const std::string& text, const std::string& name, const std::vector<std::string>& overrides) {
+Result<Scenario> parse_scenario(const std::string& text, const std::string& name,
+                                const std::vector<std::string>& overrides) {
   auto document = json::parse(text, name);
   if (!document) return document.take_error();
   return finish(document.take(), name, overrides);

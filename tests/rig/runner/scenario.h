@@ -28,14 +28,17 @@ struct NicModel {
 
 enum class FaultKind { spine_down, spine_up, spine_drop, spine_restore, nic_down, nic_up, nic_loss, kill };
 
+// As the scenario file writes it.
+std::string fault_name(FaultKind kind);
+
 struct Fault {
   FaultKind kind = FaultKind::spine_down;
-  double at_s = 0;           // seconds after the moment
-  bool after_start = true;   // moment: the first operation; else the start of the job
-  int target = 0;            // spine, or rank
-  std::string host;          // of a NIC
+  double at_s = 0;          // seconds after the moment
+  bool after_start = true;  // moment: the first operation; else the start of the job
+  int target = 0;           // spine, or rank
+  std::string host;         // of a NIC
   std::string nic;
-  int drop_ppm = 0;          // nic_loss: of received packets
+  int drop_ppm = 0;  // nic_loss: of received packets
 };
 
 struct Scenario {

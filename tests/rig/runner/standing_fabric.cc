@@ -1,12 +1,13 @@
 #include "tests/rig/runner/standing_fabric.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
+
+#include "common/text/format.h"
 
 namespace weft::rig {
 namespace {
@@ -33,7 +34,8 @@ Result<std::unique_ptr<StandingFabric>> StandingFabric::create(const Scenario& s
 }
 
 StandingFabric::~StandingFabric() {
-  for (const int input : broker_inputs_) close(input);
+  for (const int input : broker_inputs_)
+    close(input);
 }
 
 Result<void> StandingFabric::start_broker(const Scenario& scenario, const RunFolder& folder, int host) {
@@ -44,7 +46,7 @@ Result<void> StandingFabric::start_broker(const Scenario& scenario, const RunFol
   launch.host = host;
   launch.arguments = {build_folder() + "/rig/bin/soft_rnic_broker", folder.host_file(host)};
   launch.environment["LD_LIBRARY_PATH"] = build_folder() + "/rig/lib";
-  launch.log = fmt::format("{}/{}.broker.log", folder.path(), fabric::host_name(host));
+  launch.log = text::format("{}/{}.broker.log", folder.path(), fabric::host_name(host));
   launch.input = input[0];
   launch.output = output[1];
   auto child = start_process(scenario, launch);

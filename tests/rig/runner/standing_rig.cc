@@ -1,7 +1,6 @@
 #include "tests/rig/runner/standing_rig.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -9,66 +8,50 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
-#include "common/json/strict.h"
+#include "common/text/format.h"
 #include "tests/rig/fabric/isolation.h"
 #include "tests/rig/runner/emulated_host.h"
 #include "tests/rig/runner/job.h"
+#include "tests/rig/runner/record.h"
 #include "tests/rig/runner/standing_fabric.h"
 
 namespace weft::rig {
 namespace {
 
-std::string record_path(const std::string& name) {
-  const char* base = std::getenv("XDG_RUNTIME_DIR");
-  const std::string folder = base && *base ? base : fmt::format("/tmp/weft-rig-{}", geteuid());
-  std::error_code ignored;
-  std::filesystem::create_directories(folder, ignored);
-  return fmt::format("{}/rig-{}.json", folder, name);
-}
-
-struct Record {
-  int process = 0;
-  std::string folder;
-  std::string scenario;
-  std::vector<std::string> overrides;
-};
-
-Result<Record> read_record(const std::string& name) {
-  auto document = json::read_file(record_path(name));
-  if (!document) return Error{fmt::format("no rig named \"{}\" is up", name), record_path(name), 0, "rig up SCENARIO --name NAME"};
-  Record record;
-  record.process = (*document)["process"];
-  record.folder = (*document)["folder"];
-  record.scenario = (*document)["scenario"];
-  record.overrides = (*document)["overrides"].get<std::vector<std::string>>();
-  if (kill(record.process, 0) != 0) {
-    std::filesystem::remove(record_path(name));
-    return Error{fmt::format("the rig \"{}\" has ended", name), record_path(name), 0, "rig up SCENARIO --name NAME"};
-  }
-  return record;
-}
+constexpr const char* kPrivateFolder = "/run/weft-rig";
 
 // Process 1 of the standing rig: tells when it is ready, then waits to be ended.
-int hold(const Scenario& scenario, const RunFolder& folder, int ready) {
-  auto standing = StandingFabric::create(scenario, folder);
-  const std::string message = standing ? "up" : standing.error().text();
+int hold(const Scenario& scenario, int ready) {
+  const RunFolder folder(kPrivateFolder);
+  std::string message = "up";
+  std::unique_ptr<StandingFabric> standing;
+  if (auto written = folder.write(scenario); !written) {
+    message = written.error().text();
+  } else if (auto made = StandingFabric::create(scenario, folder); !made) {
+    message = made.error().text();
+  } else {
+    standing = made.take();
+  }
   if (write(ready, message.data(), message.size()) < 0) return 1;
   close(ready);
   if (!standing) return 1;
-  while (true) pause();
+  while (true)
+    pause();
 }
 
 }  // namespace
 
 Result<void> up(const Scenario& scenario, const std::string& scenario_path, const std::vector<std::string>& overrides,
                 const std::string& name) {
-  if (read_record(name)) return Error{fmt::format("a rig named \"{}\" is up already", name), {}, 0, fmt::format("rig down --name {}", name)};
-  auto folder = RunFolder::create();
-  if (!folder) return folder.take_error();
-  if (auto written = folder->write(scenario); !written) return written;
+  auto place = record_place(name);
+  if (!place) return place.take_error();
+  if (auto record = read_record(*place)) {
+    return Error{
+        text::format("a rig named \"{}\" is up already", name), {}, 0, text::format("rig down --name {}", name)};
+  } else if (record.error().code != ENOENT) {
+    return record.take_error();
+  }
   int ready[2];
   if (pipe2(ready, O_CLOEXEC) != 0) return system_error("pipe failed", errno);
   std::fflush(nullptr);
@@ -78,15 +61,16 @@ Result<void> up(const Scenario& scenario, const std::string& scenario_path, cons
   if (holder == 0) {
     setsid();
     close(ready[0]);
-    auto isolated = fabric::start_isolated([&] { return hold(scenario, *folder, ready[1]); });
+    auto isolated = fabric::start_isolated([&] { return hold(scenario, ready[1]); });
     if (!isolated) _exit(1);
-    std::ofstream(record_path(name)) << nlohmann::json{{"process", *isolated},
-                                                       {"folder", folder->path()},
-                                                       {"scenario", std::filesystem::absolute(scenario_path)},
-                                                       {"overrides", overrides}};
+    if (auto written = write_record(*place, {*isolated, {}, std::filesystem::absolute(scenario_path), overrides});
+        !written) {
+      kill(*isolated, SIGKILL);
+      const std::string message = written.error().text();
+      _exit(write(ready[1], message.data(), message.size()) < 0);
+    }
     close(ready[1]);
     waitpid(*isolated, nullptr, 0);
-    folder->remove();
     _exit(0);
   }
   close(ready[1]);
@@ -99,7 +83,7 @@ Result<void> up(const Scenario& scenario, const std::string& scenario_path, cons
 }
 
 Result<int> execute(const std::string& name, const std::string& host, const std::vector<std::string>& command) {
-  auto record = read_record(name);
+  auto record = find_record(name);
   if (!record) return record.take_error();
   auto scenario = read_scenario(record->scenario, record->overrides);
   if (!scenario) return scenario.take_error();
@@ -120,9 +104,10 @@ Result<int> execute(const std::string& name, const std::string& host, const std:
     }
     const std::string library = build_folder() + "/rig/lib";
     setenv("LD_LIBRARY_PATH", library.c_str(), 1);
-    if (number >= 0) setenv("RIG_HOST_FILE", RunFolder(record->folder).host_file(number).c_str(), 1);
+    if (number >= 0) setenv("RIG_HOST_FILE", RunFolder(kPrivateFolder).host_file(number).c_str(), 1);
     std::vector<char*> words;
-    for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+    for (const std::string& word : command)
+      words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
     execvp(words[0], words.data());
     std::fprintf(stderr, "rig: %s: %s\n", words[0], errno_name(errno).c_str());
@@ -135,11 +120,11 @@ Result<int> execute(const std::string& name, const std::string& host, const std:
 }
 
 Result<void> down(const std::string& name) {
-  auto record = read_record(name);
+  auto record = find_record(name);
   if (!record) return record.take_error();
-  if (kill(record->process, SIGKILL) != 0) return system_error("cannot end the rig's process", errno, std::to_string(record->process));
-  std::filesystem::remove(record_path(name));
-  return {};
+  if (kill(record->process, SIGKILL) != 0)
+    return system_error("cannot end the rig's process", errno, std::to_string(record->process));
+  return remove_record(name);
 }
 
 }  // namespace weft::rig

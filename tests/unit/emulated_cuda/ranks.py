@@ -40,12 +40,14 @@ class Job:
     def run(self, operations: List[dict], time_limit_s: int = 40, meddle=None) -> Outcome:
         """`meddle`, if given, is called with the running processes."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="weft-ranks-"))
+        processes = []
         try:
             (folder / "exchange").mkdir()
             for host in range(self.hosts):
                 self._write_host_file(folder, host)
             ranks = range(self.hosts * self.gpus)
-            processes = [self._start(folder, rank, operations, time_limit_s) for rank in ranks]
+            for rank in ranks:
+                processes.append(self._start(folder, rank, operations, time_limit_s))
             if meddle:
                 meddle(processes)
             codes = [process.wait(timeout=time_limit_s + 10) for process in processes]
@@ -92,8 +94,8 @@ class Job:
             NCCL_IB_DISABLE="1",
             NCCL_PAT_ENABLE="0",
             NCCL_RAS_ENABLE="0",
-            **self.environment,
         )
+        environment.update(self.environment)
         with open(folder / f"rank{rank}.log", "w") as log:
             return subprocess.Popen([rig / "bin" / "rank", rank_file], env=environment, stdout=log, stderr=log)
 

@@ -90,10 +90,12 @@ TEST_F(BuiltNetPlugin, NeedsNoRdmaLibrary) {
   FILE* needed = popen("objdump -p " WEFT_NET_FILE " | grep NEEDED", "r");
   std::string all;
   char line[512];
-  while (std::fgets(line, sizeof line, needed)) all += line;
+  while (std::fgets(line, sizeof line, needed))
+    all += line;
   pclose(needed);
   EXPECT_THAT(all, testing::HasSubstr("libc.so"));
-  for (const char* library : {"ibverbs", "mlx5", "rdmacm", "cuda", "nvidia", "fmt"}) EXPECT_THAT(all, testing::Not(testing::HasSubstr(library)));
+  for (const char* library : {"ibverbs", "mlx5", "rdmacm", "cuda", "nvidia", "fmt"})
+    EXPECT_THAT(all, testing::Not(testing::HasSubstr(library)));
 }
 
 }  // namespace

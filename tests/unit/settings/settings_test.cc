@@ -17,7 +17,8 @@ using testing::IsEmpty;
 
 Loaded load_from(const std::map<std::string, std::string>& variables) {
   std::vector<std::string> names;
-  for (const auto& [name, value] : variables) names.push_back(name);
+  for (const auto& [name, value] : variables)
+    names.push_back(name);
   return load(
       [&](const char* name) {
         const auto found = variables.find(name);
@@ -67,10 +68,14 @@ TEST(Settings, RangesAreInclusive) {
     const char* name;
     std::int64_t low, high;
   };
-  for (const Case& one : {Case{"NCCL_IB_GID_INDEX", -1, 65535}, {"NCCL_IB_TIMEOUT", 1, 31}, {"NCCL_IB_TC", -1, 255},
-                          {"NCCL_IB_SL", -1, 15}, {"WEFT_PATHS", 1, 128}, {"WEFT_CONNECT_TIMEOUT_MS", 100, 600000}}) {
-    for (const auto& [value, allowed] : std::map<std::int64_t, bool>{
-             {one.low - 1, false}, {one.low, true}, {one.high, true}, {one.high + 1, false}}) {
+  for (const Case& one : {Case{"NCCL_IB_GID_INDEX", -1, 65535},
+                          {"NCCL_IB_TIMEOUT", 1, 31},
+                          {"NCCL_IB_TC", -1, 255},
+                          {"NCCL_IB_SL", -1, 15},
+                          {"WEFT_PATHS", 1, 128},
+                          {"WEFT_CONNECT_TIMEOUT_MS", 100, 600000}}) {
+    for (const auto& [value, allowed] :
+         std::map<std::int64_t, bool>{{one.low - 1, false}, {one.low, true}, {one.high, true}, {one.high + 1, false}}) {
       EXPECT_EQ(load_from({{one.name, std::to_string(value)}}).errors.empty(), allowed) << one.name << "=" << value;
     }
   }
@@ -89,11 +94,14 @@ TEST(Settings, AnUnknownVariableIsAWarningWithTheNearestName) {
   EXPECT_THAT(loaded.warnings[0], HasSubstr("did you mean WEFT_PATHS?"));
 }
 
-TEST(Settings, AnEmptyVariableCountsAsNotSet) { EXPECT_TRUE(load_from({{"WEFT_PATHS", ""}}).given.empty()); }
+TEST(Settings, AnEmptyVariableCountsAsNotSet) {
+  EXPECT_TRUE(load_from({{"WEFT_PATHS", ""}}).given.empty());
+}
 
 TEST(Settings, NamesAreUnique) {
   std::set<std::string> names;
-  for (const Row& row : table()) EXPECT_TRUE(names.insert(row.name).second) << row.name;
+  for (const Row& row : table())
+    EXPECT_TRUE(names.insert(row.name).second) << row.name;
 }
 
 TEST(Settings, ThePageInDocsIsUpToDate) {

@@ -1,12 +1,11 @@
 #include "tests/rig/emulated_cuda/host/host_file.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
 #include "common/json/strict.h"
+#include "common/text/format.h"
 
 namespace weft::emulated_cuda {
 namespace {
@@ -15,7 +14,7 @@ void read_compute_capability(json::Fields& fields, Gpu& gpu) {
   const std::string text = fields.text("compute_capability", "8.0");
   char rest = 0;
   if (std::sscanf(text.c_str(), "%2d.%1d%c", &gpu.compute_major, &gpu.compute_minor, &rest) != 2) {
-    fields.problem("compute_capability", fmt::format("\"{}\" is not MAJOR.MINOR", text), "for example 8.0 or 9.0");
+    fields.problem("compute_capability", text::format("\"{}\" is not MAJOR.MINOR", text), "for example 8.0 or 9.0");
   }
 }
 
@@ -56,7 +55,7 @@ HostFile read_this_host() {
 }  // namespace
 
 std::string PciAddress::text() const {
-  return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", domain, bus, device, function);
+  return text::format("{:04x}:{:02x}:{:02x}.{:x}", domain, bus, device, function);
 }
 
 Result<PciAddress> parse_pci_address(const std::string& text) {
@@ -64,7 +63,7 @@ Result<PciAddress> parse_pci_address(const std::string& text) {
   char rest = 0;
   if (std::sscanf(text.c_str(), "%8x:%2x:%2x.%1x%c", &address.domain, &address.bus, &address.device, &address.function,
                   &rest) != 4) {
-    return Error{fmt::format("\"{}\" is not a PCI address", text), {}, 0, "for example 0000:10:00.0"};
+    return Error{text::format("\"{}\" is not a PCI address", text), {}, 0, "for example 0000:10:00.0"};
   }
   return address;
 }

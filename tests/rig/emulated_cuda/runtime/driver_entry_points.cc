@@ -1,11 +1,11 @@
 // The documented driver functions that NCCL asks for by name (cudaGetDriverEntryPoint). What is not in the table is
 // absent: without cuMemCreate NCCL leaves virtual memory management, NVLS and symmetric memory alone by itself.
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstring>
 
+#include "common/text/format.h"
 #include "tests/rig/emulated_cuda/emulated_cuda.h"
 #include "tests/rig/emulated_cuda/runtime/cuda_api.h"
 #include "tests/rig/emulated_cuda/runtime/device.h"
@@ -146,7 +146,7 @@ int pointer_get_attribute(void* result, int attribute, void* pointer) {
     case kAllowedHandleTypes:
       return answer(result, std::uint64_t(0));
     default:
-      not_emulated(fmt::format("cuPointerGetAttribute({})", attribute));
+      not_emulated(text::format("cuPointerGetAttribute({})", attribute));
   }
 }
 
@@ -156,7 +156,7 @@ int memory_get_handle_for_range(int* handle, void* address, std::size_t, int, un
   const auto allocation = memory_table().find(address);
   if (!allocation || allocation->descriptor < 0) return kCudaInvalidValue;
   // Opened anew, not duplicated: each handle needs a file position of its own.
-  const int descriptor = open(fmt::format("/proc/self/fd/{}", allocation->descriptor).c_str(), O_RDWR | O_CLOEXEC);
+  const int descriptor = open(text::format("/proc/self/fd/{}", allocation->descriptor).c_str(), O_RDWR | O_CLOEXEC);
   if (descriptor < 0) return kCudaOutOfMemory;
   lseek(descriptor, off_t(reinterpret_cast<std::uintptr_t>(address) - allocation->base), SEEK_SET);
   *handle = descriptor;

@@ -47,11 +47,13 @@ TEST(Selection, F16ModifiersStandOnceAtTheStart) {
     ASSERT_FALSE(selection.ok()) << wrong;
     EXPECT_THAT(selection.error().text(), HasSubstr("allowed only at the start"));
   }
-  for (const char* wrong : {"mlx5_0:", "mlx5_0:x", "mlx5_0:0", "mlx5_0:256", ",", "mlx5_0,,mlx5_1", "^"}) EXPECT_FALSE(parse_selection(wrong).ok()) << wrong;
+  for (const char* wrong : {"mlx5_0:", "mlx5_0:x", "mlx5_0:0", "mlx5_0:256", ",", "mlx5_0,,mlx5_1", "^"})
+    EXPECT_FALSE(parse_selection(wrong).ok()) << wrong;
 }
 
 TEST(Selection, ATokenThatMatchesNothingIsAMistake) {
-  EXPECT_THAT(unmatched(*parse_selection("mlx4_0"), kPorts)->text(), HasSubstr("\"mlx4_0\" matches no RoCE port; have: mlx5_0:1"));
+  EXPECT_THAT(unmatched(*parse_selection("mlx4_0"), kPorts)->text(),
+              HasSubstr("\"mlx4_0\" matches no RoCE port; have: mlx5_0:1"));
   EXPECT_FALSE(unmatched(*parse_selection("^mlx4_0"), kPorts));
 }
 
@@ -73,8 +75,8 @@ Interface interface(const char* name, const char* address, bool loopback = false
 }
 
 TEST(Interfaces, LoopbackAndBridgesOnlyWhereNothingElseIs) {
-  const std::vector<Interface> all = {interface("lo", "127.0.0.1", true), interface("docker0", "172.17.0.1"), interface("eth1", "169.254.1.1"),
-                                      interface("eth0", "192.0.2.1")};
+  const std::vector<Interface> all = {interface("lo", "127.0.0.1", true), interface("docker0", "172.17.0.1"),
+                                      interface("eth1", "169.254.1.1"), interface("eth0", "192.0.2.1")};
   EXPECT_EQ(choose_interface(all, {})->name, "eth0");
   EXPECT_EQ(choose_interface({all[0], all[1]}, {})->name, "docker0");
   EXPECT_EQ(choose_interface({all[0]}, {})->name, "lo");

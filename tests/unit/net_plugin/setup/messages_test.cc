@@ -73,7 +73,8 @@ TEST(Messages, RandomBytesNeverCrashTheReader) {
   const std::vector<std::byte> whole = encode_hello(sample());
   for (int run = 0; run < 20000; run++) {
     std::vector<std::byte> bytes = whole;
-    for (int i = 0; i < 4; i++) bytes[random() % bytes.size()] = std::byte(random());
+    for (int i = 0; i < 4; i++)
+      bytes[random() % bytes.size()] = std::byte(random());
     (void)round_trip(bytes).ok();
   }
 }
@@ -111,6 +112,19 @@ TEST(Handle, BeginsWithTheSocketAddressAsNcclsOwn) {
   auto back = decode_handle(bytes);
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(back->listener, 5u);
+}
+
+// Such a rank reads a magic number at offset 32 and sends it when it has connected, followed by a type.
+TEST(Handle, LetsAnotherTransportOfNcclBeKnown) {
+  Handle handle;
+  handle.listener = 0x1122334455667788;
+  std::byte bytes[128];
+  encode_handle(handle, bytes);
+  std::vector<std::byte> sent(bytes + 32, bytes + 40);
+  EXPECT_TRUE(is_another_transport_of_nccl(sent, handle.listener));
+  EXPECT_FALSE(is_another_transport_of_nccl(sent, handle.listener + 1));
+  sent.resize(7);
+  EXPECT_FALSE(is_another_transport_of_nccl(sent, handle.listener));
 }
 
 TEST(Handle, OfAnotherTransportOrARefusingListenerIsAnError) {

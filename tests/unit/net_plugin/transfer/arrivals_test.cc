@@ -25,14 +25,16 @@ TEST(Immediate, EveryFieldSurvivesPacking) {
   }
 }
 
-// Whatever the order, with repeats and strays of earlier messages: complete exactly when all pieces are there, size right.
+// Whatever the order, with repeats and strays of earlier messages: complete exactly when all pieces are there, size
+// right.
 TEST(Arrivals, CompleteInAnyOrder) {
   std::mt19937 random(2);
   Arrivals arrivals;
   for (std::uint32_t number = 0; number < 3000; number++) {
     const auto pieces = std::uint16_t(1 + random() % 256);
     std::vector<std::uint16_t> order(pieces);
-    for (std::uint16_t i = 0; i < pieces; i++) order[i] = i;
+    for (std::uint16_t i = 0; i < pieces; i++)
+      order[i] = i;
     std::shuffle(order.begin(), order.end(), random);
     arrivals.open(number, std::size_t(pieces) * 128);
     std::size_t bytes = 0;
@@ -45,7 +47,8 @@ TEST(Arrivals, CompleteInAnyOrder) {
         ASSERT_EQ(arrivals.arrived(immediate, size), Verdict::duplicate);
       }
       if (number >= 256 && random() % 8 == 0) {
-        ASSERT_EQ(arrivals.arrived({std::uint16_t(number - 256), 0, pieces}, 1), Verdict::stale) << "the generation before in this slot";
+        ASSERT_EQ(arrivals.arrived({std::uint16_t(number - 256), 0, pieces}, 1), Verdict::stale)
+            << "the generation before in this slot";
       }
     }
     ASSERT_EQ(arrivals.bytes(number), bytes);

@@ -14,9 +14,9 @@
 namespace weft::transfer {
 namespace {
 
-// A host that sends to another one over spines that are first-come-first-served servers. Several connections, each with a few
-// messages at a time as NCCL's ring has them: a new one is offered when the oldest has been completed. In simulation; shows the policy,
-// not the speed of anything.
+// A host that sends to another one over spines that are first-come-first-served servers. Several connections, each with
+// a few messages at a time as NCCL's ring has them: a new one is offered when the oldest has been completed. In
+// simulation; shows the policy, not the speed of anything.
 class Simulation {
  public:
   Simulation(std::vector<double> bytes_per_ns, Nanoseconds delay) : rates_(std::move(bytes_per_ns)), delay_(delay) {
@@ -25,13 +25,13 @@ class Simulation {
   }
 
   void add_connection(const std::vector<int>& spine_of_path, std::size_t message, int at_once) {
-    connections_.push_back(
-        {PathScheduler(int(spine_of_path.size())), spine_of_path, message, at_once, {}, 0, 0});
+    connections_.push_back({PathScheduler(int(spine_of_path.size())), spine_of_path, message, at_once, {}, 0, 0});
   }
 
   // Share of what all spines together could have carried, by messages completed in order.
   double run(Nanoseconds duration) {
-    for (std::size_t i = 0; i < connections_.size(); i++) offer(i);
+    for (std::size_t i = 0; i < connections_.size(); i++)
+      offer(i);
     while (!events_.empty() && events_.top().at < duration) {
       const Event event = events_.top();
       events_.pop();
@@ -39,7 +39,8 @@ class Simulation {
       finish(event);
     }
     double done = 0;
-    for (const Connection& connection : connections_) done += double(connection.completed) * double(connection.message);
+    for (const Connection& connection : connections_)
+      done += double(connection.completed) * double(connection.message);
     return done / (std::accumulate(rates_.begin(), rates_.end(), 0.0) * double(duration));
   }
 
@@ -68,7 +69,8 @@ class Simulation {
 
   void offer(std::size_t index) {
     Connection& connection = connections_[index];
-    while (int(connection.messages.size()) < connection.at_once) connection.messages.emplace_back();
+    while (int(connection.messages.size()) < connection.at_once)
+      connection.messages.emplace_back();
     const PiecePlan plan = plan_pieces(connection.message, {0, connection.scheduler.paths()}, 256);
     for (std::size_t i = 0; i < connection.messages.size(); i++) {
       Message& message = connection.messages[i];
@@ -112,7 +114,8 @@ constexpr Nanoseconds kSecond = 1'000'000'000;
 
 std::vector<int> random_spines(std::mt19937& random, int paths, int spines) {
   std::vector<int> out;
-  for (int i = 0; i < paths; i++) out.push_back(int(random() % unsigned(spines)));
+  for (int i = 0; i < paths; i++)
+    out.push_back(int(random() % unsigned(spines)));
   return out;
 }
 
@@ -121,7 +124,8 @@ TEST(PathScheduler, FillsFourSpinesWithRandomPorts) {
   for (unsigned seed = 0; seed < 40; seed++) {
     std::mt19937 random(seed);
     Simulation simulation(std::vector<double>(4, kSpine), 500'000);
-    for (int i = 0; i < 2; i++) simulation.add_connection(random_spines(random, 16, 4), 512 * 1024, 4);
+    for (int i = 0; i < 2; i++)
+      simulation.add_connection(random_spines(random, 16, 4), 512 * 1024, 4);
     shares.push_back(simulation.run(4 * kSecond));
   }
   std::sort(shares.begin(), shares.end());
@@ -132,7 +136,8 @@ TEST(PathScheduler, FillsFourSpinesWithRandomPorts) {
 TEST(PathScheduler, ASlowSpineCostsItsOwnShareOnly) {
   std::mt19937 random(5);
   Simulation simulation({kSpine, kSpine, kSpine, kSpine / 4}, 500'000);
-  for (int i = 0; i < 2; i++) simulation.add_connection(random_spines(random, 16, 4), 512 * 1024, 4);
+  for (int i = 0; i < 2; i++)
+    simulation.add_connection(random_spines(random, 16, 4), 512 * 1024, 4);
   EXPECT_GE(simulation.run(4 * kSecond), 0.88);
 }
 
@@ -153,8 +158,10 @@ TEST(PathScheduler, APathThatStandsStillHoldsOnePiece) {
     const int path = scheduler.choose(16384, now);
     if (path < 0) continue;
     const std::size_t under_way = scheduler.posted(path, 16384);
-    if (path == 2) held++;
-    else scheduler.completed(path, 16384, under_way, now, now + 1'000'000);
+    if (path == 2)
+      held++;
+    else
+      scheduler.completed(path, 16384, under_way, now, now + 1'000'000);
   }
   EXPECT_EQ(held, 1);
 }
@@ -172,8 +179,8 @@ TEST(PathScheduler, EqualPathsTakeTurns) {
   EXPECT_EQ(scheduler.choose(16384, 1), -1) << "nothing is known of any path: one piece each until something completes";
 }
 
-// Whatever the history: a path that is idle and measured as good as the others is never refused, and what is under way is the sum of what
-// was posted and not completed.
+// Whatever the history: a path that is idle and measured as good as the others is never refused, and what is under way
+// is the sum of what was posted and not completed.
 TEST(PathScheduler, KeepsCountUnderRandomHistories) {
   std::mt19937 random(1);
   for (int run = 0; run < 50; run++) {
@@ -204,7 +211,8 @@ TEST(PathScheduler, KeepsCountUnderRandomHistories) {
         expected[std::size_t(done.path)] -= done.bytes;
         scheduler.completed(done.path, done.bytes, done.under_way, done.at, now);
       }
-      for (int i = 0; i < scheduler.paths(); i++) ASSERT_EQ(scheduler.under_way(i), expected[std::size_t(i)]);
+      for (int i = 0; i < scheduler.paths(); i++)
+        ASSERT_EQ(scheduler.under_way(i), expected[std::size_t(i)]);
     }
   }
 }
