@@ -83,9 +83,7 @@ struct BareVerbs {
 
 void Transfer(benchmark::State& state) {
   const auto size = std::size_t(state.range(0));
-  settings::Settings settings;
-  settings.paths = 16;
-  fake::Loopback loop(settings), bare_loop(settings);
+  fake::Loopback loop, bare_loop;
   auto ends = loop.connect(), bare_ends = bare_loop.connect();
   if (!ends || !bare_ends) {
     state.SkipWithError("no connection");
@@ -94,7 +92,7 @@ void Transfer(benchmark::State& state) {
   Message message{ends->first, ends->second, std::vector<std::uint8_t>(size), std::vector<std::uint8_t>(size), {}, {}};
   message.from_memory = loop.registration(message.from.data(), size);
   message.to_memory = loop.registration(message.to.data(), size);
-  const std::size_t pieces = transfer::plan_pieces(size, {0, 16}, transfer::kMaxPieces).pieces;
+  const std::size_t pieces = transfer::plan_pieces(size, {0, 24, 100'000}, transfer::kMaxPieces).pieces;
   const BareVerbs bare{&bare_ends->first->link(), &bare_ends->second->link(), pieces};
   std::uint8_t record[128] = {};
   double ours = 0, theirs = 0;

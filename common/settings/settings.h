@@ -15,7 +15,7 @@ namespace weft::settings {
 // Effective values. Names follow the variables; -1 means "not given" where the table says so.
 struct Settings {
   bool disable = false;
-  std::int64_t paths = 16;
+  std::int64_t paths = 24;
   std::uint64_t seed = 0;
   std::int64_t connect_timeout_ms = 20'000;
   std::int64_t piece_bytes = 0;

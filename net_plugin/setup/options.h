@@ -9,7 +9,7 @@
 namespace weft::setup {
 
 struct Options {
-  int paths = 16;             // a connection's queue pairs
+  int paths = 24;             // a connection's queue pairs
   std::uint64_t seed = 0;     // for source ports
   std::uint8_t timeout = 20;  // local ACK timeout, 4.096 us * 2^n
   std::uint8_t retry_count = 7;

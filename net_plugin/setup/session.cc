@@ -278,7 +278,8 @@ bool Session::prove() {
 }
 
 bool Session::hand_over() {
-  const transfer::PieceLimits limits{setup_.options.piece_bytes, int(endpoint_->link->paths.size())};
+  const transfer::PieceLimits limits{setup_.options.piece_bytes, int(endpoint_->link->paths.size()),
+                                     setup_.device->port().speed_mbps};
   Engine engine;
   if (role_ == Role::sender) {
     engine.sender = std::make_unique<transfer::Sender>(std::move(endpoint_->link), std::move(*ring_), limits);

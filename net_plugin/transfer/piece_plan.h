@@ -9,6 +9,7 @@ namespace weft::transfer {
 struct PieceLimits {
   std::size_t piece_bytes = 0;  // wanted size; 0: from the message and the number of paths
   int paths = 1;
+  int link_mbps = 0;  // of the NIC, for the smallest piece; 0: not known
 };
 
 // All pieces but the last have `bytes`, a multiple of kPieceAlignment.

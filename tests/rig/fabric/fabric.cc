@@ -22,8 +22,14 @@ namespace {
 // A tbf queue never drops as long as it holds what all queue pairs that can meet in it may have in flight: 128 paths of
 // 256 KiB and more.
 constexpr const char* kQueueLimit = "128mb";
-// The bucket must take the largest packet; batches larger than it are split into packets.
-constexpr const char* kBurst = "32kb";
+// The bucket must take the largest packet, and what the link carries while a busy machine lets the shaper's timer wait:
+// tokens that find the bucket full are lost, and with them part of the rate. Time that it lasts at the link's rate.
+constexpr std::uint64_t kBurstUs = 6000;
+constexpr std::uint64_t kSmallestBurst = 32 << 10;
+
+std::uint64_t burst_bytes(int mbps) {
+  return std::max(kSmallestBurst, std::uint64_t(mbps) * kBurstUs / 8);
+}
 
 Result<void> done(Result<std::string> output) {
   if (!output) return output.take_error();
@@ -198,7 +204,7 @@ Result<void> Fabric::shape() const {
   std::map<std::string, std::string> lines;  // by namespace
   const auto limit = [&](const std::string& network, const std::string& port, int mbps, int delay_us) {
     std::string& text = lines[network];
-    text += text::format("qdisc add dev {} root handle 1: tbf rate {}mbit burst {} limit {}\n", port, mbps, kBurst,
+    text += text::format("qdisc add dev {} root handle 1: tbf rate {}mbit burst {} limit {}\n", port, mbps, burst_bytes(mbps),
                          kQueueLimit);
     if (delay_us > 0) {
       text += text::format("qdisc add dev {} parent 1:1 handle 2: netem delay {}us limit 1000000\n", port, delay_us);

@@ -31,7 +31,7 @@ TEST(Settings, NothingSetGivesTheDefaults) {
   const Loaded loaded = load_from({});
   EXPECT_THAT(loaded.errors, IsEmpty());
   EXPECT_THAT(loaded.given, IsEmpty());
-  EXPECT_EQ(loaded.settings.paths, 16);
+  EXPECT_EQ(loaded.settings.paths, 24);
   EXPECT_EQ(loaded.settings.ib_gid_index, -1);
 }
 

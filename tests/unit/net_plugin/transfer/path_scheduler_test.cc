@@ -71,7 +71,7 @@ class Simulation {
     Connection& connection = connections_[index];
     while (int(connection.messages.size()) < connection.at_once)
       connection.messages.emplace_back();
-    const PiecePlan plan = plan_pieces(connection.message, {0, connection.scheduler.paths()}, 256);
+    const PiecePlan plan = plan_pieces(connection.message, {0, connection.scheduler.paths(), 0}, 256);
     for (std::size_t i = 0; i < connection.messages.size(); i++) {
       Message& message = connection.messages[i];
       while (message.posted < connection.message) {
