@@ -66,9 +66,9 @@ function(weft_plugin)
   install(TARGETS ${ARG_NAME} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
-# weft_test(NAME name SOURCES … [LINK …] [LABELS …] [TIMEOUT seconds]): a GoogleTest program, each test known to ctest by name.
+# weft_test(NAME name SOURCES … [LINK …] [LABELS …] [TIMEOUT seconds] [ENVIRONMENT NAME=value]): a GoogleTest program, each test known to ctest by name.
 function(weft_test)
-  cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "NAME;TIMEOUT;ENVIRONMENT" "SOURCES;LINK;LABELS" ${ARGN})
   if(NOT WEFT_TESTS)
     return()
   endif()
@@ -82,7 +82,7 @@ function(weft_test)
   target_link_libraries(${ARG_NAME} PRIVATE weft_options ${ARG_LINK} GTest::gmock GTest::gtest GTest::gtest_main)
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   include(GoogleTest)
-  gtest_discover_tests(${ARG_NAME} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  gtest_discover_tests(${ARG_NAME} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "${ARG_ENVIRONMENT}")
 endfunction()
 
 # weft_benchmark(NAME name SOURCES … [LINK …]): a Google Benchmark program; never a test.

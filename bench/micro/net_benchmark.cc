@@ -1,6 +1,6 @@
-// What the data path costs the CPU: isend, irecv and test of whole messages over a NIC that carries work out at once, against the verbs
-// calls that the same messages need, made directly. Both run here, alternately; the ratio is printed with the allocations of the data path,
-// of which there must be none. No NIC, no wire: CPU time of this machine.
+// What the data path costs the CPU: isend, irecv and test of whole messages over a NIC that carries work out at once,
+// against the verbs calls that the same messages need, made directly. Both run here, alternately; the ratio is printed
+// with the allocations of the data path, of which there must be none. No NIC, no wire: CPU time of this machine.
 #include <benchmark/benchmark.h>
 
 #include <vector>
@@ -17,7 +17,9 @@ using Clock = std::chrono::steady_clock;
 using transfer::Progress;
 using transfer::Request;
 
-double nanoseconds(Clock::duration time) { return std::chrono::duration<double, std::nano>(time).count(); }
+double nanoseconds(Clock::duration time) {
+  return std::chrono::duration<double, std::nano>(time).count();
+}
 
 // One message through Weft.
 struct Message {
@@ -41,14 +43,15 @@ struct Message {
   }
 };
 
-// The same with bare verbs on two queue pairs of another connection: a record's WRITE, the pieces' WRITEs with immediate, receives queued
-// again, completions polled.
+// The same with bare verbs on two queue pairs of another connection: a record's WRITE, the pieces' WRITEs with
+// immediate, receives queued again, completions polled.
 struct BareVerbs {
   transfer::Link* sending;
   transfer::Link* receiving;
   std::size_t pieces;
 
-  bool write(transfer::Link& link, std::size_t path, ibv_wr_opcode opcode, void* from, void* to, std::size_t bytes, bool signaled) const {
+  bool write(transfer::Link& link, std::size_t path, ibv_wr_opcode opcode, void* from, void* to, std::size_t bytes,
+             bool signaled) const {
     ibv_sge segment{reinterpret_cast<std::uint64_t>(from), std::uint32_t(bytes), 7};
     ibv_send_wr work{}, *bad = nullptr;
     work.sg_list = &segment;
@@ -63,10 +66,12 @@ struct BareVerbs {
     const std::size_t bytes = size / pieces;
     bool good = write(*receiving, 0, IBV_WR_RDMA_WRITE, record, record + 64, 64, false);
     for (std::size_t i = 0; i < pieces; i++) {
-      good = good && write(*sending, i % sending->paths.size(), IBV_WR_RDMA_WRITE_WITH_IMM, from + i * bytes, to + i * bytes, bytes, true);
+      good = good && write(*sending, i % sending->paths.size(), IBV_WR_RDMA_WRITE_WITH_IMM, from + i * bytes,
+                           to + i * bytes, bytes, true);
     }
     ibv_wc completions[16];
-    for (std::size_t left = pieces; left > 0;) left -= std::size_t(ibv_poll_cq(sending->cq.get(), 16, completions));
+    for (std::size_t left = pieces; left > 0;)
+      left -= std::size_t(ibv_poll_cq(sending->cq.get(), 16, completions));
     for (std::size_t left = pieces; left > 0;) {
       const int count = ibv_poll_cq(receiving->cq.get(), 16, completions);
       left -= std::size_t(count);
@@ -133,7 +138,8 @@ void PollNothing(benchmark::State& state) {
   Request* receive = nullptr;
   (void)ends->second->receive(&offer, 1, &receive);
   const std::size_t before = allocations;
-  for (auto _ : state) benchmark::DoNotOptimize(ends->second->test(*receive, nullptr));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(ends->second->test(*receive, nullptr));
   state.counters["allocations"] = double(allocations - before);
 }
 BENCHMARK(PollNothing);

@@ -227,7 +227,7 @@ ncclResult_t register_memory(void* comm, void* data, std::size_t size, int type,
   const setup::Runtime* here = find_runtime();
   auto region = connected.device->register_memory(data, size, here->relaxed_ordering());
   if (!region) return report(region.error(), ncclSystemError);
-  *memory = new Registration{region.take(), type == NCCL_PTR_CUDA};
+  *memory = new Registration{connected.device, region.take(), type == NCCL_PTR_CUDA};
   return ncclSuccess;
 }
 
@@ -238,7 +238,7 @@ ncclResult_t register_dmabuf(void* comm, void* data, std::size_t size, int type,
   const setup::Runtime* here = find_runtime();
   auto region = connected.device->register_dmabuf(data, size, offset, fd, here->relaxed_ordering());
   if (!region) return report(region.error(), ncclSystemError);
-  *memory = new Registration{region.take(), type == NCCL_PTR_CUDA};
+  *memory = new Registration{connected.device, region.take(), type == NCCL_PTR_CUDA};
   return ncclSuccess;
 }
 

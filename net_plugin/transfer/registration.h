@@ -10,6 +10,9 @@
 namespace weft::transfer {
 
 struct Registration {
+  // NCCL may use it with other connections of the device and give it back after the one that it was made with
+  // (regIsGlobal).
+  std::shared_ptr<setup::OpenDevice> device;
   verbs::MemoryRegion region;
   bool device_memory = false;  // NCCL_PTR_CUDA: receives into it need a flush
 

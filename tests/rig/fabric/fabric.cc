@@ -204,8 +204,8 @@ Result<void> Fabric::shape() const {
   std::map<std::string, std::string> lines;  // by namespace
   const auto limit = [&](const std::string& network, const std::string& port, int mbps, int delay_us) {
     std::string& text = lines[network];
-    text += text::format("qdisc add dev {} root handle 1: tbf rate {}mbit burst {} limit {}\n", port, mbps, burst_bytes(mbps),
-                         kQueueLimit);
+    text += text::format("qdisc add dev {} root handle 1: tbf rate {}mbit burst {} limit {}\n", port, mbps,
+                         burst_bytes(mbps), kQueueLimit);
     if (delay_us > 0) {
       text += text::format("qdisc add dev {} parent 1:1 handle 2: netem delay {}us limit 1000000\n", port, delay_us);
     }

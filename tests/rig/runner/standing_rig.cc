@@ -20,11 +20,35 @@ namespace weft::rig {
 namespace {
 
 constexpr const char* kPrivateFolder = "/run/weft-rig";
+constexpr std::string_view kUp = "\nup\n";
+
+// Whoever started `rig up` may wait for the end of its output: the processes that stay must not hold it open. What they
+// have to say until the rig stands goes to `ready`.
+void leave_the_terminal(int ready) {
+  const int nothing = open("/dev/null", O_RDWR);
+  dup2(nothing, STDIN_FILENO);
+  dup2(nothing, STDOUT_FILENO);
+  dup2(ready, STDERR_FILENO);
+  close(nothing);
+}
+
+// All that comes through `ready` until the rig stands or its processes have gone.
+std::string listen_until_up(int ready) {
+  std::string said;
+  char part[4096];
+  while (said.find(kUp) == std::string::npos) {
+    const ssize_t got = read(ready, part, sizeof part);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    said.append(part, std::size_t(got));
+  }
+  return said;
+}
 
 // Process 1 of the standing rig: tells when it is ready, then waits to be ended.
 int hold(const Scenario& scenario, int ready) {
   const RunFolder folder(kPrivateFolder);
-  std::string message = "up";
+  std::string message(kUp);
   std::unique_ptr<StandingFabric> standing;
   if (auto written = folder.write(scenario); !written) {
     message = written.error().text();
@@ -60,6 +84,7 @@ Result<void> up(const Scenario& scenario, const std::string& scenario_path, cons
   if (holder < 0) return system_error("fork failed", errno);
   if (holder == 0) {
     setsid();
+    leave_the_terminal(ready[1]);
     close(ready[0]);
     auto isolated = fabric::start_isolated([&] { return hold(scenario, ready[1]); });
     if (!isolated) _exit(1);
@@ -74,12 +99,10 @@ Result<void> up(const Scenario& scenario, const std::string& scenario_path, cons
     _exit(0);
   }
   close(ready[1]);
-  std::string said(4096, '\0');
-  const ssize_t got = read(ready[0], said.data(), said.size());
+  const std::string said = listen_until_up(ready[0]);
   close(ready[0]);
-  said.resize(std::size_t(std::max<ssize_t>(0, got)));
-  if (said == "up") return {};
-  return Error{said.empty() ? "the fabric could not be set up (see above)" : said, {}, 0, {}};
+  if (said.find(kUp) != std::string::npos) return {};
+  return Error{"the fabric could not be set up: " + said.substr(0, said.find_last_not_of('\n') + 1), {}, 0, {}};
 }
 
 Result<int> execute(const std::string& name, const std::string& host, const std::vector<std::string>& command) {

@@ -62,11 +62,11 @@ TEST_P(WrongFields, AreNamed) {
 INSTANTIATE_TEST_SUITE_P(
     EveryField, WrongFields,
     testing::Values(
-        Wrong{"hosts=0", "hosts"},
-        Wrong{"hosts=\"2\"", "hosts"}, Wrong{"name=3", "name"}, Wrong{"description=3", "description"},
-        Wrong{"nics_per_host=9", "nics_per_host"}, Wrong{"gpus_per_host=0", "gpus_per_host"},
-        Wrong{"fabric=1", "fabric"}, Wrong{"fabric.hosts_per_leaf=0", "hosts_per_leaf"},
-        Wrong{"fabric.spines=-1", "spines"}, Wrong{"fabric.spines=0", "spines"}, Wrong{"fabric.nic_mbps=0", "nic_mbps"},
+        Wrong{"hosts=0", "hosts"}, Wrong{"hosts=\"2\"", "hosts"}, Wrong{"name=3", "name"},
+        Wrong{"description=3", "description"}, Wrong{"nics_per_host=9", "nics_per_host"},
+        Wrong{"gpus_per_host=0", "gpus_per_host"}, Wrong{"fabric=1", "fabric"},
+        Wrong{"fabric.hosts_per_leaf=0", "hosts_per_leaf"}, Wrong{"fabric.spines=-1", "spines"},
+        Wrong{"fabric.spines=0", "spines"}, Wrong{"fabric.nic_mbps=0", "nic_mbps"},
         Wrong{"fabric.spine_mbps=1.5", "spine_mbps"}, Wrong{"fabric.delay_us=-1", "delay_us"},
         Wrong{"fabric.mtu=100", "fabric.mtu"}, Wrong{"fabric.mtu=1500", "nic.mtu"},
         Wrong{"fabric.hash_seed=0", "hash_seed"}, Wrong{"fabric.hash=xor", "hash"},

@@ -62,7 +62,8 @@ Result<std::pair<transfer::Sender*, transfer::Receiver*>> Loopback::connect() {
 
 transfer::Registration Loopback::registration(void* data, std::size_t size) const {
   transfer::Registration out;
-  out.region = engines.front().sender->link().device->register_memory(data, size, false).take();
+  out.device = engines.front().sender->link().device;
+  out.region = out.device->register_memory(data, size, false).take();
   return out;
 }
 

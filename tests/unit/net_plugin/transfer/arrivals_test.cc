@@ -71,7 +71,8 @@ TEST(PiecePlan, CoversTheMessageWithinItsLimits) {
   for (int run = 0; run < 20000; run++) {
     const std::size_t message = random() % 4 == 0 ? random() % (kMaxMessage + 1) : random() % 3'000'000;
     const auto allowed = std::uint16_t(1 + random() % 256);
-    const PieceLimits limits{random() % 2 ? 0 : 128 * (1 + random() % 1024), 1 + int(random() % 128), int(random() % 800'000)};
+    const PieceLimits limits{random() % 2 ? 0 : 128 * (1 + random() % 1024), 1 + int(random() % 128),
+                             int(random() % 800'000)};
     const PiecePlan plan = plan_pieces(message, limits, allowed);
     ASSERT_GE(plan.pieces, 1);
     ASSERT_LE(plan.pieces, allowed);

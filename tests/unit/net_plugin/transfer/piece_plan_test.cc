@@ -15,7 +15,8 @@ TEST(PiecePlan, CoversEveryMessageWithinEveryLimit) {
   std::mt19937_64 random(3);
   for (int run = 0; run < 100'000; run++) {
     const std::size_t message = random() % 2 ? random() % (1 << 20) : random() % (kMaxMessage + 1);
-    const PieceLimits limits{random() % 2 ? 0 : 128 * (random() % 100'000), 1 + int(random() % 128), int(random() % 800'000)};
+    const PieceLimits limits{random() % 2 ? 0 : 128 * (random() % 100'000), 1 + int(random() % 128),
+                             int(random() % 800'000)};
     const auto allowed = std::uint16_t(1 + random() % kMaxPieces);
     const PiecePlan plan = plan_pieces(message, limits, allowed);
     ASSERT_GE(plan.pieces, 1);
