@@ -57,7 +57,7 @@ int run(int count, char** arguments) {
   app.require_subcommand(1);
   demo::DemoOptions demo_options;
   CLI::App* demo = app.add_subcommand(
-      "demo", "Stock NCCL on two emulated fabrics: its own IB transport against Weft (several minutes)");
+      "demo", "Stock NCCL on two emulated fabrics: its own IB transport against Weft (3 to 4 minutes)");
   add_demo(*demo, demo_options);
   bool markdown = false;
   CLI::App* settings = app.add_subcommand("settings", "Print the settings in effect here");

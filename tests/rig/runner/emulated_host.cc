@@ -66,6 +66,11 @@ Result<void> enter_host(const Scenario& scenario, int host) {
     return done;
   for (int rail = 0; rail < scenario.topology.rails; rail++)
     describe_nic(scenario, fabric::nic_of(scenario.topology, host, rail));
+  if (scenario.gpudirect) {
+    // Where NCCL and the plugin look for the kernel module that lets NICs register GPU memory.
+    if (auto done = mounted(mount("rig", "/sys/module", "tmpfs", 0, "mode=755"), "/sys/module"); !done) return done;
+    write_line("/sys/module/nvidia_peermem/version", "rig");
+  }
   sethostname(name.c_str(), name.size());
   return {};
 }
