@@ -79,6 +79,8 @@ function(weft_test)
     set(ARG_TIMEOUT 60)
   endif()
   add_executable(${ARG_NAME} ${ARG_SOURCES})
+  # As weft_unoptimised: GoogleTest's assertions.
+  target_compile_options(${ARG_NAME} PRIVATE -O0 -g1)
   target_link_libraries(${ARG_NAME} PRIVATE weft_options ${ARG_LINK} GTest::gmock GTest::gtest GTest::gtest_main)
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   include(GoogleTest)
@@ -96,7 +98,8 @@ function(weft_benchmark)
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/benchmarks")
 endfunction()
 
-# weft_command_line(FILE …): files that read a command line with CLI11, whose headers take long to optimise for nothing.
-function(weft_command_line)
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O0)
+# weft_unoptimised(FILE …): files that read and write JSON or command lines beside the measurements. The headers of nlohmann/json and CLI11
+# take several times longer to optimise than to compile, and the whole must build in minutes on two cores.
+function(weft_unoptimised)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "-O0;-g1")
 endfunction()

@@ -9,10 +9,10 @@ namespace {
 constexpr double kWeight = 0.25;
 // Weight of the newest measurement of any path in the average over all.
 constexpr double kAverageWeight = 1.0 / 16;
-// A path's queue may last so many times what a piece takes on average. More than one, so that a path which is alone on
-// its spine does not run dry between a completion and the next post; not many more, so that a message does not wait
-// behind another on one path.
-constexpr double kDepth = 1.5;
+// A path's queue may last so many times what a piece takes on average. A path which is alone on its spine is faster than
+// the average and so holds several pieces, which keeps it from running dry between a completion and the next post. More
+// would let a message wait behind another on one path: NCCL's rings then wait for it.
+constexpr double kDepth = 1.0;
 // Smaller pieces say more about the fixed part of a round trip than about a path's share of the link.
 constexpr std::size_t kSmallestMeasured = 4096;
 // An idle path is passed over while its piece would take so many times longer than the queue of the others may last …
