@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "bench/weft/demo/demo_command.h"
+#include "bench/weft/devices/devices_command.h"
 #include "bench/weft/figures/foundation.h"
 #include "common/settings/settings.h"
 #include "common/text/format.h"
@@ -62,6 +63,10 @@ int run(int count, char** arguments) {
   bool markdown = false;
   CLI::App* settings = app.add_subcommand("settings", "Print the settings in effect here");
   settings->add_flag("--markdown", markdown, "Print the page docs/settings.md instead");
+  std::string devices_json;
+  CLI::App* devices =
+      app.add_subcommand("devices", "Print the NIC ports that the net plugin would use here, and why not the others");
+  devices->add_option("--json", devices_json, "Write it for programs to this file (- is standard output)");
   figures::FigureOptions figure_options;
   CLI::App* figures = app.add_subcommand("figures", "Measure what the project promises (scripts/figures)");
   add_figures(*figures, figure_options);
@@ -72,6 +77,7 @@ int run(int count, char** arguments) {
   }
   if (demo->parsed()) return demo::run_demo(demo_options);
   if (figures->parsed()) return figures::run_figures(figure_options);
+  if (devices->parsed()) return devices_command::run(devices_json);
   return print_settings(markdown);
 }
 

@@ -37,6 +37,8 @@ class Runtime {
                                          Log log, const std::string& sysfs = "/sys");
 
   const std::vector<devices::Port>& ports() const { return ports_; }
+  // What makes every listen and connect fail, whatever the device.
+  const std::optional<Error>& trouble() const { return trouble_; }
 
   struct Connecting {
     std::shared_ptr<Control> control;

@@ -28,6 +28,15 @@ Result<void> write_file(const std::string& path, const std::string& text) {
   return {};
 }
 
+// Before minutes of runs, not after them.
+Result<void> can_be_written(const std::string& path) {
+  if (path.empty() || path == "-") return {};
+  const bool existed = std::filesystem::exists(path);
+  if (!std::ofstream(path, std::ios::app)) return system_error("cannot write", errno, path);
+  if (!existed) std::filesystem::remove(path);
+  return {};
+}
+
 }  // namespace
 
 int complain(const Error& error, int code) {
@@ -74,6 +83,9 @@ int run_demo(const DemoOptions& options) {
   if (!seeds) return complain(seeds.error(), kUsage);
   auto choices = fabrics();
   if (!choices) return complain(choices.error(), kLacking);
+  for (const std::string& path : {options.html, options.json}) {
+    if (auto able = can_be_written(path); !able) return complain(able.error(), kUsage);
+  }
   const std::string rig = options.rig.empty() ? own_folder() + "/rig" : options.rig;
   const auto progress = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   progress(text::format("{} runs of stock NCCL on two emulated fabrics, 10 to 25 s each", 4 * seeds->size()));

@@ -64,8 +64,8 @@ std::string spine_bars(const Run& run, const char* colour, const std::string& ti
     out += text::format(
         "<text x=\"0\" y=\"{}\">{}</text><rect x=\"34\" y=\"{}\" width=\"{:.1f}\" height=\"22\" rx=\"3\" "
         "fill=\"var({})\"/>"
-        "<text x=\"{:.1f}\" y=\"{}\" class=\"soft\">{:.1f} MB</text>",
-        y + 16, name, y, std::max(1.0, bytes * scale), colour, 40 + bytes * scale, y + 16, bytes / 1e6);
+        "<text x=\"346\" y=\"{}\" class=\"soft\">{:.1f} MB</text>",
+        y + 16, name, y, std::max(1.0, bytes * scale), colour, y + 16, bytes / 1e6);
     y += 34;
   }
   return out + text::format(
@@ -84,10 +84,10 @@ std::string seed_bars(const Comparison& one) {
     int bar = y;
     for (const auto& [run, colour] : {std::pair{&one.ib[i], "--ib"}, std::pair{&one.weft[i], "--weft"}}) {
       out += text::format(
-          "<rect x=\"90\" y=\"{}\" width=\"{:.1f}\" height=\"17\" rx=\"3\" fill=\"var({})\"/><text x=\"{:.1f}\" "
+          "<rect x=\"90\" y=\"{}\" width=\"{:.1f}\" height=\"17\" rx=\"3\" fill=\"var({})\"/><text x=\"484\" "
           "y=\"{}\" class=\"soft\">"
           "{:.0f} % · {:.0f} Mbit/s</text>",
-          bar, 380 * run->share, colour, 96 + 380 * run->share, bar + 13, 100 * run->share, run->busbw_mbps);
+          bar, 380 * run->share, colour, bar + 13, 100 * run->share, run->busbw_mbps);
       bar += 20;
     }
   }

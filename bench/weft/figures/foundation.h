@@ -17,7 +17,7 @@ struct Point {
   double measured = 0;
   double low = 0;
   double high = 0;
-  std::string verdict;  // "pass", "falls short", "not resolved", "printed only"
+  std::string verdict;  // "pass", "falls short", "not resolved", "printed only"; "void" where the gate failed
   bool passes() const { return verdict == "pass" || verdict == "printed only"; }
 };
 

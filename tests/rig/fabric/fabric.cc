@@ -259,22 +259,30 @@ Result<void> Fabric::configure_kernel(const PathHash& hash) const {
 
 Result<void> Fabric::set_spine(int spine, bool up) {
   spine_up_[std::size_t(spine)] = up;
-  std::map<std::string, std::string> lines;
+  std::string at_spine;
+  std::map<std::string, std::string> at_leaves;
   for (const SpineLink& link : spine_links(topology_)) {
     if (link.spine != spine) continue;
-    lines[leaf_name(link.leaf)] += text::format("link set {} {}\n", link.leaf_port, up ? "up" : "down");
-    lines[spine_name(spine)] += text::format("link set {} {}\n", link.spine_port, up ? "up" : "down");
+    at_leaves[leaf_name(link.leaf)] += text::format("link set {} {}\n", link.leaf_port, up ? "up" : "down");
+    at_spine += text::format("link set {} {}\n", link.spine_port, up ? "up" : "down");
+  }
+  // The leaves send over a link as soon as their end is up: the spine's end must be ready by then, or a request for its
+  // hardware address goes nowhere and the next one is a second away. So the spine comes up first and goes down last.
+  const auto configure_leaves = [&]() -> Result<void> {
+    for (const auto& [network, lines] : at_leaves) {
+      if (auto set = ip_batch(network, lines); !set) return set;
+    }
+    return {};
+  };
+  if (!up) {
+    if (auto set = configure_leaves(); !set) return set;
+    return ip_batch(spine_name(spine), at_spine);
   }
   // A route goes with the link of its last next hop: made anew.
-  if (up) {
-    lines[spine_name(spine)] += spine_routes(spine);
-    for (int leaf = 0; leaf < leaf_count(topology_); leaf++)
-      lines[leaf_name(leaf)] += leaf_routes(leaf);
-  }
-  for (const auto& [network, text] : lines) {
-    if (auto set = ip_batch(network, text); !set) return set;
-  }
-  return {};
+  if (auto set = ip_batch(spine_name(spine), at_spine + spine_routes(spine)); !set) return set;
+  for (int leaf = 0; leaf < leaf_count(topology_); leaf++)
+    at_leaves[leaf_name(leaf)] += leaf_routes(leaf);
+  return configure_leaves();
 }
 
 Result<void> Fabric::set_forwarding(int spine, bool works) {

@@ -104,6 +104,10 @@ int run(const Options& options) {
   if (scenario->operations.empty())
     return complain(Error{"no operations to run", options.scenario, 0, "give it \"operations\""}, kUsage);
   if (auto missing = missing_part(*scenario)) return complain(*missing, kLacking);
+  // Before the run, not after it.
+  if (!options.json.empty() && options.json != "-" && !std::ofstream(options.json, std::ios::app)) {
+    return complain(system_error("cannot write", errno, options.json), kUsage);
+  }
   auto code = run_interruptible([&] { return run_inside(options, *scenario); });
   if (!code) return complain(code.error(), kLacking);
   return *code;

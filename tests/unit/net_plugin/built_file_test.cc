@@ -82,7 +82,9 @@ TEST_F(BuiltNetPlugin, ExportsNcclsSymbolsOnly) {
     exported.push_back(text.substr(text.rfind(' ') + 1, text.find('\n') - text.rfind(' ') - 1));
   }
   pclose(names);
-  EXPECT_THAT(exported, testing::UnorderedElementsAre("ncclNetPlugin_v8", "ncclNetPlugin_v11"));
+  EXPECT_THAT(exported, testing::UnorderedElementsAre("ncclNetPlugin_v6", "ncclNetPlugin_v7", "ncclNetPlugin_v8",
+                                                      "ncclNetPlugin_v9", "ncclNetPlugin_v10", "ncclNetPlugin_v11",
+                                                      "ncclNetPlugin_v12"));
 }
 
 // Only libc, libstdc++ and their like: everything else is looked for at run time.
