@@ -114,7 +114,11 @@ Result<int> execute(const std::string& name, const std::string& host, const std:
   for (int i = 0; i < scenario->topology.hosts; i++) {
     if (fabric::host_name(i) == host) number = i;
   }
+  std::error_code no_folder;
+  const std::filesystem::path here = std::filesystem::current_path(no_folder);
   if (auto joined = fabric::join_isolated(record->process); !joined) return joined.take_error();
+  // Another mount namespace begins at its root.
+  std::filesystem::current_path(here, no_folder);
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child < 0) return system_error("fork failed", errno);

@@ -92,7 +92,7 @@ TEST(Statistics, TheUnitDoesNotMatter) {
 // the median seed about as often as it claims; three repetitions are few, hence the lower limit.
 TEST(Statistics, TheIntervalCoversWhatItClaims) {
   std::mt19937 random(1);
-  constexpr int kRuns = 200;
+  constexpr int kRuns = 80;
   const double luck[] = {0.4, 0.45, 0.25, 0.21, 0.37};  // the other side has 0.9: the median ratio is 0.9 / 0.37
   int covered = 0;
   for (int run = 0; run < kRuns; run++) {
