@@ -29,7 +29,9 @@ Run read_run(const nlohmann::json& json, std::uint64_t seed) {
 
 Result<Run> run_side(const FabricChoice& fabric, std::uint64_t seed, const char* net, const RunScenario& run,
                      Comparison& comparison) {
-  auto result = run(fabric.scenario, {text::format("net={}", net), text::format("fabric.hash_seed={}", seed)});
+  std::vector<std::string> settings = {text::format("net={}", net), text::format("fabric.hash_seed={}", seed)};
+  settings.insert(settings.end(), fabric.settings.begin(), fabric.settings.end());
+  auto result = run(fabric.scenario, settings);
   if (!result) return result.take_error();
   const nlohmann::json& json = *result;
   if (json.value("verdict", "") != "pass") {

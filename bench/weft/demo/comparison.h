@@ -18,6 +18,7 @@ struct FabricChoice {
   std::string name;      // "1:1", "fat NIC"
   std::string scenario;  // path
   std::string text;      // one sentence
+  std::vector<std::string> settings = {};  // rig's --set arguments, for both sides
 };
 
 // One run of one side.

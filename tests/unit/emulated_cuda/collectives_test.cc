@@ -7,6 +7,7 @@
 #include <numeric>
 #include <thread>
 
+#include "tests/rig/emulated_cuda/kernels/primitives.h"
 #include "tests/unit/emulated_cuda/fake_ranks.h"
 
 namespace weft::nccl_kernels {
@@ -186,6 +187,33 @@ TEST(Abort, AKernelWhosePeerNeverComesLeaves) {
     ranks.abort();
     kernel.join();
   }
+}
+
+// The copy out of a socket may store a line's flag before the line's data.
+TEST(LL128, LinesWhoseFlagCameBeforeTheirDataAreNotTaken) {
+  FakeRanks ranks(2);
+  ConnectionInfo& from_first = ranks.block(1).channel->peers[0]->receive[kCollectiveConnection];
+  auto* words = reinterpret_cast<std::uint64_t*>(from_first.buffers[kLL128]);
+  constexpr int kLines = 16, kLineWords = 16;
+  const auto fill = [&](std::uint64_t value) {
+    for (int word = 0; word < kLines * kLineWords; word++)
+      words[word] = word % kLineWords == kLineWords - 1 ? 1 : value;  // the flag of step 0
+  };
+  std::vector<std::uint64_t> output(kLines * (kLineWords - 1));
+  fill(7);
+  std::thread receiver([&] {
+    const Block block = ranks.block(1);
+    PrimitivesSetup setup;
+    setup.protocol = kLL128;
+    setup.receive_from = {0};
+    Primitives primitives(block, setup, Reduction(kSum, kUint64, 0));
+    primitives.recv(reinterpret_cast<char*>(output.data()), std::ptrdiff_t(output.size()));
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  fill(8);
+  store_release(from_first.tail, 1);
+  receiver.join();
+  EXPECT_EQ(output, std::vector<std::uint64_t>(output.size(), 8));
 }
 
 TEST(Refusals, AlgorithmsAndRegistrationsThatAreNotEmulatedAreNamed) {

@@ -13,6 +13,7 @@ namespace weft::nccl_kernels {
 // Lines::kLineBytes, kDataBytes      size of a line, and of the data in it
 // Lines::kGroup                      lines come in multiples of this
 // Lines::kStoresTail                 whether a sender counts in *tail
+// Lines::kWaitsForTail               whether a receiver waits for *tail before it looks at lines
 // Lines::buffer_bytes(communicator)  of a whole FIFO
 // Lines::write(line, data, step)     with the step's flag, which must become visible last
 // Lines::read(line, data, step)      false while the line does not carry the step's flag
@@ -27,6 +28,7 @@ class LineStep {
     constexpr std::size_t kGroupBytes = Lines::kDataBytes * Lines::kGroup;
     lines_ = (bytes + kGroupBytes - 1) / kGroupBytes * Lines::kGroup;
     if (step_.send && !open_slots()) return;
+    if (Lines::kWaitsForTail && step_.receive && !wait_for_tails()) return;
     for (std::size_t line = 0; line < lines_; line += kBlockLines)
       if (!run_block(line, std::min(kBlockLines, lines_ - line), bytes)) return;
     close_slots();
@@ -49,6 +51,17 @@ class LineStep {
     for (Connection& sender : primitives_.senders_) {
       const std::size_t lines = Lines::fills_slot(sender.step) ? slot_bytes() / Lines::kLineBytes : lines_;
       if (!primitives_.wait_for_slot(sender, ssize_t(lines * Lines::kLineBytes))) return false;
+    }
+    return true;
+  }
+
+  bool wait_for_tails() {
+    for (const Connection& receiver : primitives_.receivers_) {
+      const std::uint64_t* tail = receiver.info->tail;
+      if (!wait_until(primitives_.block_, [&] { return load_acquire(tail) > receiver.step; })) {
+        primitives_.aborted_ = true;
+        return false;
+      }
     }
     return true;
   }

@@ -9,7 +9,7 @@ namespace {
 struct LLLines {
   static constexpr Protocol kProtocol = kLL;
   static constexpr std::size_t kLineBytes = 16, kDataBytes = 8, kGroup = 1;
-  static constexpr bool kStoresTail = false;
+  static constexpr bool kStoresTail = false, kWaitsForTail = false;
 
   // The flag has 32 bits. Before it wraps around, slots are written as a whole, so that no line keeps a flag of the
   // round before.

@@ -10,6 +10,10 @@ struct LL128Lines {
   static constexpr Protocol kProtocol = kLL128;
   static constexpr std::size_t kLineBytes = 128, kDataBytes = 120, kGroup = 16;
   static constexpr bool kStoresTail = true;
+  // A GPU reads a line at once. Here whoever fills it may be the operating system's copy out of a socket or a NIC's
+  // memcpy, and those write out of order: Intel's manual (volume 1, "Fast-String Operation and Out-of-Order Stores")
+  // asks for a flag of its own after such a copy. *tail, which the proxy stores when the data is there, is that flag.
+  static constexpr bool kWaitsForTail = true;
 
   static bool fills_slot(std::uint64_t) { return false; }  // the flag has 64 bits
 
