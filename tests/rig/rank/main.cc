@@ -71,6 +71,8 @@ int run(const char* path) {
 }  // namespace weft::rank
 
 int main(int count, char** arguments) {
+  // NCCL's log goes to a file: a rank that is killed keeps what it has said.
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   if (count != 2) {
     std::fprintf(stderr, "Usage: rank RANK_FILE (form: tests/rig/rank/README.md)\n");
     return 2;

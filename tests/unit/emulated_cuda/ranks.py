@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -38,7 +39,7 @@ class Job:
         self.environment, self.gpu, self.defects = environment, gpu, list(defects)
 
     def run(self, operations: List[dict], time_limit_s: int = 40, meddle=None) -> Outcome:
-        """`meddle`, if given, is called with the running processes."""
+        """`meddle`, if given, is called with the running processes when all ranks have a communicator."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="weft-ranks-"))
         processes = []
         try:
@@ -49,8 +50,9 @@ class Job:
             for rank in ranks:
                 processes.append(self._start(folder, rank, operations, time_limit_s))
             if meddle:
+                self._wait_for_communicators(folder, processes, time_limit_s)
                 meddle(processes)
-            codes = [process.wait(timeout=time_limit_s + 10) for process in processes]
+            codes = self._supervise(folder, processes, time_limit_s + 10)
             results = [self._result(folder / f"rank{rank}.json") for rank in ranks]
             logs = [(folder / f"rank{rank}.log").read_text(errors="replace") for rank in ranks]
             return Outcome(codes, results, logs)
@@ -58,6 +60,32 @@ class Job:
             for process in processes:
                 process.kill()
             shutil.rmtree(folder, ignore_errors=True)
+
+    @staticmethod
+    def _supervise(folder: pathlib.Path, processes, time_limit_s: int) -> List[int]:
+        """Tells the ranks that wait for each other outside of NCCL when one has died, as `rig run` does."""
+        deadline = time.monotonic() + time_limit_s
+        while any(process.poll() is None for process in processes):
+            if time.monotonic() > deadline:
+                raise TimeoutError("the ranks did not end")
+            dead = [rank for rank, process in enumerate(processes) if process.poll() not in (None, 0)]
+            barrier_file = folder / "exchange" / "barrier"  # tests/rig/rank/exchange.h
+            if dead and barrier_file.exists():
+                with open(barrier_file, "r+b") as barrier:
+                    barrier.seek(8)
+                    barrier.write(struct.pack("=I", dead[0] + 1))
+            time.sleep(0.02)
+        return [process.returncode for process in processes]
+
+    @staticmethod
+    def _wait_for_communicators(folder: pathlib.Path, processes, time_limit_s: int) -> None:
+        deadline = time.monotonic() + time_limit_s
+        logs = [folder / f"rank{rank}.log" for rank in range(len(processes))]
+        while time.monotonic() < deadline:
+            if all("Init COMPLETE" in log.read_text(errors="replace") for log in logs):
+                return
+            time.sleep(0.05)
+        raise TimeoutError("the ranks have no communicator yet")
 
     def _write_host_file(self, folder: pathlib.Path, host: int) -> None:
         gpus = [{"bus_id": f"0000:{0x10 * (i + 1):02x}:00.0", **self.gpu} for i in range(self.gpus)]

@@ -116,7 +116,7 @@ class LoudFailures(Ranks):
         begin = []
 
         def kill_one(processes):
-            time.sleep(3)
+            time.sleep(1)  # into the operation, which connects first
             begin.append(time.monotonic())
             processes[1].kill()
 
