@@ -49,38 +49,40 @@ struct BareVerbs {
   transfer::Link* sending;
   transfer::Link* receiving;
   std::size_t pieces;
+  std::uint32_t from_key, to_key, record_key;
 
-  bool write(transfer::Link& link, std::size_t path, ibv_wr_opcode opcode, void* from, void* to, std::size_t bytes,
-             bool signaled) const {
-    ibv_sge segment{reinterpret_cast<std::uint64_t>(from), std::uint32_t(bytes), 7};
+  bool write(transfer::Link& link, std::size_t path, ibv_wr_opcode opcode, void* from, std::uint32_t local_key,
+             void* to, std::uint32_t remote_key, std::size_t bytes, bool signaled) const {
+    ibv_sge segment{reinterpret_cast<std::uint64_t>(from), std::uint32_t(bytes), local_key};
     ibv_send_wr work{}, *bad = nullptr;
     work.sg_list = &segment;
     work.num_sge = 1;
     work.opcode = opcode;
     work.send_flags = signaled ? unsigned(IBV_SEND_SIGNALED) : 0u;
     work.wr.rdma.remote_addr = reinterpret_cast<std::uint64_t>(to);
+    work.wr.rdma.rkey = remote_key;
     return ibv_post_send(link.paths[path].qp.get(), &work, &bad) == 0;
   }
 
   bool carry(std::uint8_t* from, std::uint8_t* to, std::size_t size, std::uint8_t (&record)[128]) const {
     const std::size_t bytes = size / pieces;
-    bool good = write(*receiving, 0, IBV_WR_RDMA_WRITE, record, record + 64, 64, false);
+    bool good = write(*receiving, 0, IBV_WR_RDMA_WRITE, record, record_key, record + 64, record_key, 64, false);
     for (std::size_t i = 0; i < pieces; i++) {
-      good = good && write(*sending, i % sending->paths.size(), IBV_WR_RDMA_WRITE_WITH_IMM, from + i * bytes,
-                           to + i * bytes, bytes, true);
+      good = good && write(*sending, i % sending->paths.size(), IBV_WR_RDMA_WRITE_WITH_IMM, from + i * bytes, from_key,
+                           to + i * bytes, to_key, bytes, true);
     }
     ibv_wc completions[16];
     for (std::size_t left = pieces; left > 0;)
-      left -= std::size_t(ibv_poll_cq(sending->cq.get(), 16, completions));
+      left -= std::size_t(ibv_poll_cq(sending->cqs[0].get(), 16, completions));
     for (std::size_t left = pieces; left > 0;) {
-      const int count = ibv_poll_cq(receiving->cq.get(), 16, completions);
+      const int count = ibv_poll_cq(receiving->cqs[0].get(), 16, completions);
       left -= std::size_t(count);
       ibv_recv_wr list[16], *bad = nullptr;
       for (int i = 0; i < count; i++) {
         list[i] = {};
         list[i].next = i + 1 < count ? &list[i + 1] : nullptr;
       }
-      good = good && (count == 0 || ibv_post_srq_recv(receiving->srq.get(), list, &bad) == 0);
+      good = good && (count == 0 || ibv_post_srq_recv(receiving->devices[0].srq.get(), list, &bad) == 0);
     }
     return good;
   }
@@ -98,8 +100,12 @@ void Transfer(benchmark::State& state) {
   message.from_memory = loop.registration(message.from.data(), size);
   message.to_memory = loop.registration(message.to.data(), size);
   const std::size_t pieces = transfer::plan_pieces(size, {0, 24, 100'000}, transfer::kMaxPieces).pieces;
-  const BareVerbs bare{&bare_ends->first->link(), &bare_ends->second->link(), pieces};
   std::uint8_t record[128] = {};
+  const transfer::Registration bare_from = bare_loop.registration(message.from.data(), size),
+                               bare_to = bare_loop.registration(message.to.data(), size),
+                               bare_record = bare_loop.registration(record, sizeof record);
+  const BareVerbs bare{&bare_ends->first->link(), &bare_ends->second->link(), pieces,
+                       bare_from.local_keys[0],   bare_to.remote_keys[0],     bare_record.local_keys[0]};
   double ours = 0, theirs = 0;
   bool good = true;
   std::size_t allocated = 0, rounds = 0;

@@ -16,6 +16,9 @@ namespace weft::settings {
 struct Settings {
   bool disable = false;
   std::int64_t paths = 24;
+  std::int64_t paths_per_peer = 48;
+  std::int64_t grow_after_bytes = 1 << 20;
+  std::int64_t incast_bytes = 0;
   std::uint64_t seed = 0;
   std::int64_t connect_timeout_ms = 20'000;
   std::int64_t piece_bytes = 0;
@@ -37,6 +40,8 @@ struct Settings {
   std::string socket_ifname;
   std::string socket_family;
   bool gdr_flush_disable = false;
+  bool ib_merge_nics = true;
+  bool ib_ece_enable = true;
 };
 
 enum class Component { net, tuner };

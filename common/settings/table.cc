@@ -128,7 +128,15 @@ std::vector<Row> make_table() {
       boolean("WEFT_DISABLE", net, &Settings::disable,
               "1: the net plugin reports no devices, so that NCCL uses its own transport"),
       job_wide(integer("WEFT_PATHS", net, &Settings::paths, 1, 128, "",
-                       "queue pairs of a connection, each with a UDP source port of its own; the same on all ranks")),
+                       "queue pairs that a connection may have, each with a UDP source port of its own")),
+      job_wide(integer("WEFT_PATHS_PER_PEER", net, &Settings::paths_per_peer, 1, 1024, "",
+                       "queue pairs that the connections between two NICs share; each may have two all the same")),
+      job_wide(integer("WEFT_GROW_AFTER_BYTES", net, &Settings::grow_after_bytes, 0, std::int64_t(1) << 40, "bytes",
+                       "what a connection has to send before it gets more than its first queue pair; 0: all at once, "
+                       "before its first byte")),
+      integer("WEFT_INCAST_BYTES", net, &Settings::incast_bytes, 0, std::int64_t(1) << 40, "bytes",
+              "what a NIC offers to receive at a time, all senders together; each connection may offer one message "
+              "whatever the limit; 0: no limit"),
       job_wide(seed_row()),
       integer("WEFT_CONNECT_TIMEOUT_MS", net, &Settings::connect_timeout_ms, 100, 600'000, "ms",
               "how long a handshake may take before it is an error"),
@@ -168,6 +176,10 @@ std::vector<Row> make_table() {
             "interface of the handshake's TCP connections"),
       words("NCCL_SOCKET_FAMILY", net, &Settings::socket_family, "AF_INET, AF_INET6", check_family,
             "address family of the handshake"),
+      boolean("NCCL_IB_MERGE_NICS", net, &Settings::ib_merge_nics,
+              "1: the ports of one card are one device, whether NCCL merges them (2.24 and later) or Weft does"),
+      boolean("NCCL_IB_ECE_ENABLE", net, &Settings::ib_ece_enable,
+              "1: the NICs agree on what they both can beyond the standard (extended connection establishment)"),
       boolean("NCCL_GDR_FLUSH_DISABLE", net, &Settings::gdr_flush_disable,
               "1: no RDMA READ after receives into GPU memory"),
   };

@@ -242,11 +242,13 @@ class Search {
     port.port = std::uint8_t(number);
     port.pci_path = sysfs.pci_path();
     port.guid = attributes.sys_image_guid;
+    port.vendor_id = attributes.vendor_id;
     port.identity = number;
     port.speed_mbps = speed_mbps(state.active_speed, state.active_width);
     port.path_mtu = state.active_mtu;
     port.max_qp = attributes.max_qp;
     port.max_qp_wr = attributes.max_qp_wr;
+    port.max_cqe = attributes.max_cqe;
     port.max_srq = attributes.max_srq;
     port.max_srq_wr = attributes.max_srq_wr;
     port.peer_memory = sysfs.peer_memory();

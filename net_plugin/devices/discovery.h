@@ -20,12 +20,14 @@ struct Port {
   std::uint8_t port = 1;
   std::string pci_path;  // real path of the PCI function below sysfs; empty where there is none
   std::uint64_t guid = 0;
-  int identity = 1;  // with guid: unique among the listed ports (F28)
+  std::uint32_t vendor_id = 0;  // of ibv_query_device(3)
+  int identity = 1;             // with guid: unique among the listed ports (F28)
   int speed_mbps = 0;
   ibv_mtu path_mtu = IBV_MTU_1024;
   GidEntry gid;
   int max_qp = 0;
   int max_qp_wr = 0;
+  int max_cqe = 0;
   int max_srq = 0;
   int max_srq_wr = 0;
   bool peer_memory = false;  // a kernel module lets the NIC register GPU memory

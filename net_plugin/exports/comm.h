@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "net_plugin/setup/runtime.h"
 
@@ -28,7 +29,7 @@ struct ConnectedComm : Comm {
   using Comm::Comm;
   std::shared_ptr<setup::Control> control;
   std::shared_ptr<setup::Session> session;
-  std::shared_ptr<setup::OpenDevice> device;
+  std::vector<std::shared_ptr<setup::OpenDevice>> devices;
   setup::Engine engine;
   bool reported = false;  // the failure has been logged and the peer told
 

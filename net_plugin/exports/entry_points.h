@@ -2,6 +2,9 @@
 // points that differ in the type of a size or in arguments that Weft has no use for.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
+
 #include "net_plugin/exports/plugin.h"
 
 namespace weft::exports {
@@ -30,8 +33,9 @@ ncclResult_t get_properties(int device, Properties* out) {
     out->netDeviceVersion = NCCL_NET_DEVICE_INVALID_VERSION;
   }
   if constexpr (requires { out->vProps; }) {
-    out->vProps.ndevs = 1;
-    out->vProps.devs[0] = device;
+    constexpr std::size_t kMost = std::size(decltype(out->vProps.devs){});
+    out->vProps.ndevs = int(std::min(known.members.size(), kMost));
+    std::copy_n(known.members.begin(), out->vProps.ndevs, out->vProps.devs);
     out->maxP2pBytes = kMaxMessageBytes;
     out->maxCollBytes = kMaxMessageBytes;
   }
@@ -41,6 +45,12 @@ ncclResult_t get_properties(int device, Properties* out) {
     out->planeId = -1;
   }
   return result;
+}
+
+template <class Members>
+ncclResult_t make_virtual_device(int* device, Members* members) {
+  if (members->ndevs > int(std::size(members->devs))) return ncclInvalidArgument;
+  return merge_devices(members->devs, members->ndevs, device);
 }
 
 inline ncclResult_t connect_without_context(int device, void* handle, void** comm, ncclNetDeviceHandle_t**) {

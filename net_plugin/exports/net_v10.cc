@@ -37,5 +37,5 @@ extern "C" __attribute__((visibility("default"))) const ncclNet_v10_t ncclNetPlu
     weft::exports::close_listen,
     nullptr,
     nullptr,
-    nullptr,
+    weft::exports::make_virtual_device<ncclNetVDeviceProps_v9_t>,
 };

@@ -37,7 +37,7 @@ extern "C" __attribute__((visibility("default"))) const ncclNet_v12_t ncclNetPlu
     weft::exports::close_listen,
     nullptr,
     nullptr,
-    nullptr,
+    weft::exports::make_virtual_device<ncclNetVDeviceProps_v12_t>,
     weft::exports::finalize_context,
     nullptr,
 };

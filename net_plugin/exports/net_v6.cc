@@ -14,7 +14,7 @@ ncclResult_t connect_v6(int device, void* handle, void** comm) {
 }  // namespace weft::exports
 
 extern "C" __attribute__((visibility("default"))) const ncclNet_v6_t ncclNetPlugin_v6 = {
-    weft::exports::kName,           weft::exports::init,
+    weft::exports::kName,           weft::exports::init_merging_cards,
     weft::exports::devices,         weft::exports::get_properties<ncclNetProperties_v6_t>,
     weft::exports::listen,          weft::exports::connect_v6,
     weft::exports::accept,          weft::exports::register_int,

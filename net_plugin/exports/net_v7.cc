@@ -5,7 +5,7 @@
 
 extern "C" __attribute__((visibility("default"))) const ncclNet_v7_t ncclNetPlugin_v7 = {
     weft::exports::kName,
-    weft::exports::init,
+    weft::exports::init_merging_cards,
     weft::exports::devices,
     weft::exports::get_properties<ncclNetProperties_v7_t>,
     weft::exports::listen,

@@ -5,7 +5,7 @@
 
 extern "C" __attribute__((visibility("default"))) const ncclNet_v8_t ncclNetPlugin_v8 = {
     weft::exports::kName,
-    weft::exports::init,
+    weft::exports::init_merging_cards,
     weft::exports::devices,
     weft::exports::get_properties<ncclNetProperties_v8_t>,
     weft::exports::listen,

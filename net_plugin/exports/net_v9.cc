@@ -23,5 +23,5 @@ extern "C" __attribute__((visibility("default"))) const ncclNet_v9_t ncclNetPlug
     weft::exports::close_listen,
     nullptr,
     nullptr,
-    nullptr,
+    weft::exports::make_virtual_device<ncclNetVDeviceProps_v9_t>,
 };

@@ -13,7 +13,8 @@
 namespace weft::exports {
 
 void ConnectedComm::adopt() {
-  device = link().device;
+  for (const transfer::LinkDevice& one : link().devices)
+    devices.push_back(one.opened);
   if (engine.sender) engine.sender->owner = this;
   if (engine.receiver) engine.receiver->owner = this;
 }
@@ -60,7 +61,9 @@ ConnectedComm& sending(void* comm) {
 
 }  // namespace
 
-ncclResult_t init(ncclDebugLogger_t logger) {
+namespace {
+
+ncclResult_t init_once(ncclDebugLogger_t logger, bool merge_cards) {
   set_logger(logger);
   std::lock_guard lock(state_mutex);
   if (looked_for_devices) return ncclSuccess;
@@ -77,7 +80,31 @@ ncclResult_t init(ncclDebugLogger_t logger) {
     if (wrong.component == settings::Component::net) log(setup::LogLevel::warn, wrong.text());
   }
   auto verbs = verbs::load();
-  runtime = setup::Runtime::create(std::move(verbs), loaded.settings, loaded.error_of(settings::Component::net), log);
+  runtime = setup::Runtime::create(std::move(verbs), loaded.settings, loaded.error_of(settings::Component::net),
+                                   merge_cards, log);
+  return ncclSuccess;
+}
+
+}  // namespace
+
+ncclResult_t init(ncclDebugLogger_t logger) {
+  return init_once(logger, false);
+}
+
+ncclResult_t init_merging_cards(ncclDebugLogger_t logger) {
+  return init_once(logger, true);
+}
+
+ncclResult_t merge_devices(const int* members, int count, int* device) {
+  setup::Runtime* here = find_runtime();
+  if (!here || count < 0) return report(Error{"no devices to merge", "makeVDevice", 0, {}}, ncclInvalidUsage);
+  auto merged = here->merge({members, members + count});
+  // NCCL then keeps the devices separate, which is no error for the job.
+  if (!merged) {
+    log(setup::LogLevel::info, merged.error().text());
+    return ncclInvalidUsage;
+  }
+  *device = *merged;
   return ncclSuccess;
 }
 
@@ -89,21 +116,24 @@ ncclResult_t finalize(const void* context) {
 
 ncclResult_t devices(int* count) {
   const setup::Runtime* here = find_runtime();
-  *count = here ? int(here->ports().size()) : 0;
+  *count = here ? int(here->devices().count()) : 0;
   return ncclSuccess;
 }
 
 ncclResult_t properties(int device, DeviceProperties* out) {
   const setup::Runtime* here = find_runtime();
-  if (!here || device < 0 || std::size_t(device) >= here->ports().size()) {
+  const setup::NetDevice* found = here ? here->devices().find(device) : nullptr;
+  if (!found) {
     return report(Error{text::format("no device {}", device), "getProperties", 0, {}}, ncclInvalidArgument);
   }
-  const devices::Port& port = here->ports()[std::size_t(device)];
+  const setup::NetDevice& port = *found;
   // NCCL's structure has pointers to non-const characters and never writes to them.
   out->name = const_cast<char*>(port.name.c_str());
   out->pci_path = port.pci_path.empty() ? nullptr : const_cast<char*>(port.pci_path.c_str());
   out->guid = port.guid;
   out->pointer_support = NCCL_PTR_HOST | (port.peer_memory ? NCCL_PTR_CUDA : 0) | (port.dmabuf ? NCCL_PTR_DMABUF : 0);
+  for (const std::size_t member : port.ports)
+    out->members.push_back(port.ports.size() == 1 ? device : int(member));
   out->speed_mbps = port.speed_mbps;
   out->port = port.identity;
   out->max_connections = port.max_qp;
@@ -197,7 +227,7 @@ ncclResult_t accept(void* listen_comm, void** receive_comm) {
     listening.give_up = now + 3 * listening.listener->setup().options.connect_timeout;
   }
   if (now < listening.give_up || !listening.listener->sessions().empty()) return ncclSuccess;
-  return report(Error{"no peer has connected in time", listening.listener->setup().device->name(), ETIMEDOUT,
+  return report(Error{"no peer has connected in time", listening.listener->setup().device_name, ETIMEDOUT,
                       "the peer's log says why; WEFT_CONNECT_TIMEOUT_MS sets the time"},
                 ncclRemoteError);
 }
@@ -221,25 +251,33 @@ ncclResult_t close_listen(void* listen_comm) {
   return ncclSuccess;
 }
 
-ncclResult_t register_memory(void* comm, void* data, std::size_t size, int type, void** memory) {
+namespace {
+
+// `fd`: a dma-buf descriptor, or -1.
+ncclResult_t register_with_all(ConnectedComm& comm, void* data, std::size_t size, int type, std::uint64_t offset,
+                               int fd, void** memory) {
   *memory = nullptr;
-  ConnectedComm& connected = sending(comm);
   const setup::Runtime* here = find_runtime();
-  auto region = connected.device->register_memory(data, size, here->relaxed_ordering());
-  if (!region) return report(region.error(), ncclSystemError);
-  *memory = new Registration{connected.device, region.take(), type == NCCL_PTR_CUDA};
+  auto registration = std::make_unique<Registration>();
+  registration->device_memory = type == NCCL_PTR_CUDA;
+  for (const auto& device : comm.devices) {
+    auto region = device->register_user(data, size, offset, fd, here->relaxed_ordering());
+    if (!region) return report(region.error(), ncclSystemError);
+    registration->add(region.take());
+  }
+  *memory = registration.release();
   return ncclSuccess;
+}
+
+}  // namespace
+
+ncclResult_t register_memory(void* comm, void* data, std::size_t size, int type, void** memory) {
+  return register_with_all(sending(comm), data, size, type, 0, -1, memory);
 }
 
 ncclResult_t register_dmabuf(void* comm, void* data, std::size_t size, int type, std::uint64_t offset, int fd,
                              void** memory) {
-  *memory = nullptr;
-  ConnectedComm& connected = sending(comm);
-  const setup::Runtime* here = find_runtime();
-  auto region = connected.device->register_dmabuf(data, size, offset, fd, here->relaxed_ordering());
-  if (!region) return report(region.error(), ncclSystemError);
-  *memory = new Registration{connected.device, region.take(), type == NCCL_PTR_CUDA};
-  return ncclSuccess;
+  return register_with_all(sending(comm), data, size, type, offset, fd, memory);
 }
 
 ncclResult_t deregister_memory(void*, void* memory) {

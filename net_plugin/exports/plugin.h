@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "common/nccl_abi/net_types.h"
 
@@ -18,6 +19,7 @@ struct DeviceProperties {
   int speed_mbps = 0;
   int port = 1;
   int max_connections = 0;
+  std::vector<int> members;  // indices of the physical devices that it is made of; its own where it is one
 };
 
 inline constexpr const char* kName = "Weft";
@@ -26,10 +28,14 @@ inline constexpr int kMaxReceives = 8;
 inline constexpr std::size_t kMaxMessageBytes = std::size_t(1) << 30;
 
 ncclResult_t init(ncclDebugLogger_t logger);
+// For versions of NCCL that don't merge devices themselves.
+ncclResult_t init_merging_cards(ncclDebugLogger_t logger);
 // `context`: what was given to connect(), or null.
 ncclResult_t finalize(const void* context);
 ncclResult_t devices(int* count);
 ncclResult_t properties(int device, DeviceProperties* out);
+// Several devices as one; *device: its index.
+ncclResult_t merge_devices(const int* members, int count, int* device);
 
 ncclResult_t listen(int device, void* handle, void** listen_comm);
 ncclResult_t connect(const void* context, int device, int traffic_class, void* handle, void** send_comm);

@@ -42,4 +42,11 @@ std::uint64_t combine_key(std::uint64_t key, std::uint64_t value) {
   return next(state);
 }
 
+std::uint64_t hash_bytes(std::uint64_t key, const void* data, std::size_t size) {
+  const auto* bytes = static_cast<const std::uint8_t*>(data);
+  for (std::size_t i = 0; i < size; i++)
+    key = combine_key(key, bytes[i]);
+  return key;
+}
+
 }  // namespace weft::paths

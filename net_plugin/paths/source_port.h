@@ -6,6 +6,7 @@
 // so that every port from 0xC000 to 0xFFFF can be asked for without a vendor call.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -25,5 +26,6 @@ std::vector<std::uint16_t> distinct_ports(std::uint64_t key, std::size_t count);
 
 // Mixes values into a key for distinct_ports: seed, addresses, connection number.
 std::uint64_t combine_key(std::uint64_t key, std::uint64_t value);
+std::uint64_t hash_bytes(std::uint64_t key, const void* data, std::size_t size);
 
 }  // namespace weft::paths

@@ -121,12 +121,14 @@ void Control::run() {
       wakes.push_back(wanted.wake);
       if (wanted.wake && (!first || *wanted.wake < *first)) first = wanted.wake;
     }
-    int timeout = -1;
+    timespec timeout{};
     if (first) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*first - std::chrono::steady_clock::now());
-      timeout = int(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+      const std::chrono::nanoseconds left = std::clamp<std::chrono::nanoseconds>(
+          *first - std::chrono::steady_clock::now(), std::chrono::nanoseconds(0), std::chrono::minutes(1));
+      timeout.tv_sec = left.count() / 1'000'000'000;
+      timeout.tv_nsec = left.count() % 1'000'000'000;
     }
-    if (poll(waits.data(), waits.size(), timeout) < 0) {
+    if (ppoll(waits.data(), waits.size(), first ? &timeout : nullptr, nullptr) < 0) {
       // Interrupted, or short of memory for a moment: look again instead of leaving the tasks alone.
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       continue;

@@ -1,12 +1,12 @@
 #include "net_plugin/setup/open_device.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 
 #include <cerrno>
 #include <string_view>
 
 #include "common/text/format.h"
+#include "net_plugin/setup/verbs_hint.h"
 
 namespace weft::setup {
 namespace {
@@ -18,16 +18,6 @@ ibv_device* find(ibv_device** list, int count, verbs::Verbs& verbs, std::string_
     if (verbs.get_device_name(list[i]) == name) return list[i];
   }
   return nullptr;
-}
-
-// Field reports R24: most failures to register are a limit on locked memory; say what it is instead of guessing.
-std::string locked_memory_hint(int code) {
-  if (code != ENOMEM) return {};
-  rlimit limit{};
-  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-    return "locked memory is not limited here";
-  return text::format("locked memory is limited to {} KiB (ulimit -l); raise it or give the container IPC_LOCK",
-                      limit.rlim_cur / 1024);
 }
 
 }  // namespace
@@ -47,14 +37,17 @@ Result<std::shared_ptr<OpenDevice>> OpenDevice::open(verbs::Verbs& verbs, const 
   const int code = errno;
   verbs.free_device_list(list);
   if (!found) return Error{"the device has gone", device->name(), 0, {}};
-  if (!device->context_) return system_error("ibv_open_device failed", code, device->name());
+  if (!device->context_) return system_error("ibv_open_device failed", code, device->name(), open_hint(code));
   // The control thread reads asynchronous events when there are some, and never waits for one.
   const int flags = fcntl(device->context_->async_fd, F_GETFL);
   if (flags < 0 || fcntl(device->context_->async_fd, F_SETFL, flags | O_NONBLOCK) != 0) {
     return system_error("cannot make the event descriptor non-blocking", errno, device->name());
   }
   device->protection_domain_ = {verbs.alloc_pd(device->context_.get()), {&verbs}};
-  if (!device->protection_domain_) return system_error("ibv_alloc_pd failed", errno, device->name());
+  if (!device->protection_domain_) {
+    const int failed = errno;
+    return system_error("ibv_alloc_pd failed", failed, device->name(), open_hint(failed));
+  }
   return device;
 }
 
@@ -63,19 +56,34 @@ Result<verbs::MemoryRegion> OpenDevice::register_memory(void* address, std::size
   verbs::MemoryRegion region(verbs_.reg_mr(protection_domain_.get(), address, length, access), {&verbs_});
   if (!region) {
     const int code = errno;
-    return system_error(text::format("ibv_reg_mr of {} bytes failed", length), code, name(), locked_memory_hint(code));
+    return system_error(text::format("ibv_reg_mr of {} bytes failed", length), code, name(),
+                        register_hint(code, false));
   }
   return region;
 }
 
-Result<verbs::MemoryRegion> OpenDevice::register_dmabuf(void* address, std::size_t length, std::uint64_t offset, int fd,
-                                                        bool relaxed) const {
+Result<std::shared_ptr<const RegisteredMemory>> OpenDevice::register_user(void* address, std::size_t length,
+                                                                          std::uint64_t offset, int fd,
+                                                                          bool relaxed) const {
   const unsigned access = kAccess | (relaxed ? unsigned(IBV_ACCESS_RELAXED_ORDERING) : 0);
-  ibv_mr* made = verbs_.reg_dmabuf_mr(protection_domain_.get(), offset, length,
-                                      reinterpret_cast<std::uintptr_t>(address), fd, access);
-  verbs::MemoryRegion region(made, {&verbs_});
-  if (!region) return system_error(text::format("ibv_reg_dmabuf_mr of {} bytes failed", length), errno, name());
-  return region;
+  const auto make = [&]() -> Result<std::shared_ptr<const RegisteredMemory>> {
+    if (fd < 0) {
+      auto region = register_memory(address, length, relaxed);
+      if (!region) return region.take_error();
+      return std::make_shared<const RegisteredMemory>(shared_from_this(), region.take());
+    }
+    ibv_mr* made = verbs_.reg_dmabuf_mr(protection_domain_.get(), offset, length,
+                                        reinterpret_cast<std::uintptr_t>(address), fd, access);
+    verbs::MemoryRegion region(made, {&verbs_});
+    if (!region) {
+      const int code = errno;
+      return system_error(
+          text::format("ibv_reg_dmabuf_mr of {} bytes at offset {} of descriptor {} failed", length, offset, fd), code,
+          name(), register_hint(code, true));
+    }
+    return std::make_shared<const RegisteredMemory>(shared_from_this(), std::move(region));
+  };
+  return registrations_.find_or_make({reinterpret_cast<std::uint64_t>(address), length, access, fd >= 0}, make);
 }
 
 }  // namespace weft::setup

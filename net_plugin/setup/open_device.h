@@ -7,11 +7,12 @@
 
 #include "common/result/result.h"
 #include "net_plugin/devices/discovery.h"
+#include "net_plugin/setup/registered_memory.h"
 #include "net_plugin/verbs/handles.h"
 
 namespace weft::setup {
 
-class OpenDevice {
+class OpenDevice : public std::enable_shared_from_this<OpenDevice> {
  public:
   static Result<std::shared_ptr<OpenDevice>> open(verbs::Verbs& verbs, const devices::Port& port);
 
@@ -26,11 +27,18 @@ class OpenDevice {
   // is the event's type plus one, 0 for none.
   std::atomic<int> fatal_event{0};
 
+  // Bytes that receives on offer to peers may bring in through this device, all connections together (incast limit).
+  std::atomic<std::size_t> granted_bytes{0};
+
   // Registers memory for local and remote access. `relaxed`: let the NIC reorder writes within the region (PCIe relaxed
   // ordering); never for memory that a reader polls.
   Result<verbs::MemoryRegion> register_memory(void* address, std::size_t length, bool relaxed) const;
-  Result<verbs::MemoryRegion> register_dmabuf(void* address, std::size_t length, std::uint64_t offset, int fd,
-                                              bool relaxed) const;
+
+  // The same for user memory, shared by all who register the same range. `fd`: a dma-buf descriptor with the range at
+  // `offset`, or -1 for memory of the process.
+  Result<std::shared_ptr<const RegisteredMemory>> register_user(void* address, std::size_t length, std::uint64_t offset,
+                                                                int fd, bool relaxed) const;
+  const RegistrationCache& registrations() const { return registrations_; }
 
  private:
   OpenDevice(verbs::Verbs& verbs, const devices::Port& port) : verbs_(verbs), port_(port) {}
@@ -39,6 +47,7 @@ class OpenDevice {
   devices::Port port_;
   verbs::Context context_;
   verbs::ProtectionDomain protection_domain_;
+  mutable RegistrationCache registrations_;
 };
 
 }  // namespace weft::setup

@@ -7,6 +7,7 @@
 #include "common/nccl_abi/net_types.h"
 #include "common/text/format.h"
 #include "net_plugin/paths/source_port.h"
+#include "net_plugin/setup/verbs_hint.h"
 #include "net_plugin/transfer/sender.h"
 
 namespace weft::setup {
@@ -22,38 +23,22 @@ constexpr std::uint8_t kHopLimit = 255;
 constexpr std::uint8_t kRnrTimer = 12;  // 0.64 ms, ibv_modify_qp(3)
 constexpr std::uint8_t kRnrRetry = 7;   // for ever
 constexpr std::uint8_t kOutstandingReads = 1;
+// What a work request may carry by itself: a clear-to-send record, or a small message. More makes every entry of the
+// send queue larger.
+constexpr std::uint32_t kInlineBytes = sizeof(transfer::ClearToSend);
 
-// Field report F34: each errno of INIT -> RTR has its own remedy.
-std::string ready_to_receive_hint(int code, const std::string& from, const std::string& to) {
-  const std::string look = text::format("try: ip route get {} from {}", to, from);
-  switch (code) {
-    case ETIMEDOUT:
-      return text::format("the peer's address could not be resolved in time; {}. Are both on the same rail?", look);
-    case ENETUNREACH:
-      return "there is no route to the peer; " + look;
-    case EHOSTUNREACH:
-      return "the peer's neighbour entry can't be resolved; " + look;
-    case ENODEV:
-      return "the GID's slot is empty or belongs to another network namespace";
-    case EINVAL:
-      return "the NIC rejected an attribute: GID type, MTU or port";
-    default:
-      return look;
-  }
-}
-
-std::string address(const std::uint8_t* gid) {
+std::string address(const std::array<std::uint8_t, 16>& gid) {
   devices::GidEntry entry{};
-  std::copy_n(gid, entry.bytes.size(), entry.bytes.begin());
+  entry.bytes = gid;
   return devices::address_text(entry);
 }
 
 ibv_qp_attr address_vector(const OpenDevice& device, const Options& options, std::uint16_t port,
-                           const std::uint8_t* peer_gid, std::uint8_t traffic_class) {
+                           const std::array<std::uint8_t, 16>& peer_gid, std::uint8_t traffic_class) {
   ibv_qp_attr attributes{};
   ibv_ah_attr& vector = attributes.ah_attr;
   vector.is_global = 1;
-  std::memcpy(vector.grh.dgid.raw, peer_gid, sizeof vector.grh.dgid.raw);
+  std::memcpy(vector.grh.dgid.raw, peer_gid.data(), sizeof vector.grh.dgid.raw);
   vector.grh.flow_label = paths::label_of_port(port);
   vector.grh.sgid_index = std::uint8_t(device.port().gid.index);
   vector.grh.hop_limit = kHopLimit;
@@ -63,18 +48,36 @@ ibv_qp_attr address_vector(const OpenDevice& device, const Options& options, std
   return attributes;
 }
 
-Result<verbs::QueuePair> create_queue_pair(const OpenDevice& device, const transfer::Link& link, Role role,
-                                           int receives, const Options& options) {
+struct Wanted {
+  ibv_cq* cq = nullptr;
+  ibv_srq* srq = nullptr;
+  std::uint32_t send_depth = 0;
+  std::uint32_t receive_depth = 0;
+};
+
+// *inline_bytes: what the queue pair takes inline.
+Result<verbs::QueuePair> create_queue_pair(const OpenDevice& device, const Wanted& wanted, const Options& options,
+                                           std::uint32_t* inline_bytes) {
   verbs::Verbs& verbs = device.verbs();
   ibv_qp_init_attr init{};
-  init.send_cq = init.recv_cq = link.cq.get();
-  init.srq = link.srq.get();
+  init.send_cq = init.recv_cq = wanted.cq;
+  init.srq = wanted.srq;
   init.qp_type = IBV_QPT_RC;
-  init.cap.max_send_wr = role == Role::sender ? transfer::kSendDepth : transfer::kRecordDepth;
-  init.cap.max_recv_wr = role == Role::sender || link.srq ? 0 : std::uint32_t(receives);
-  init.cap.max_send_sge = init.cap.max_recv_sge = 1;
+  init.cap = {wanted.send_depth, wanted.receive_depth, 1, 1, kInlineBytes};
+  const ibv_qp_init_attr asked = init;
   verbs::QueuePair qp(verbs.create_qp(device.protection_domain(), &init), {&verbs});
-  if (!qp) return system_error("ibv_create_qp failed", errno, device.name());
+  if (!qp && errno == EINVAL) {
+    init = asked;
+    init.cap.max_inline_data = 0;
+    qp.reset(verbs.create_qp(device.protection_domain(), &init));
+  }
+  if (!qp) {
+    const int code = errno;
+    return system_error(text::format("ibv_create_qp of {} send and {} receive work requests failed", wanted.send_depth,
+                                     wanted.receive_depth),
+                        code, device.name(), create_hint(code, "queue pairs", device.port().max_qp));
+  }
+  *inline_bytes = init.cap.max_inline_data;
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
   attributes.pkey_index = options.partition_key_index;
@@ -82,7 +85,9 @@ Result<verbs::QueuePair> create_queue_pair(const OpenDevice& device, const trans
   attributes.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   const int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
   if (const int code = verbs.modify_qp(qp.get(), &attributes, mask)) {
-    return system_error("ibv_modify_qp RESET -> INIT failed", code, device.name());
+    return system_error(text::format("ibv_modify_qp RESET -> INIT failed: queue pair {}, partition key index {}",
+                                     qp->qp_num, options.partition_key_index),
+                        code, device.name(), initialise_hint(code));
   }
   return qp;
 }
@@ -93,7 +98,7 @@ struct Target {
   std::uint32_t send_psn = 0;
   std::uint16_t port = 0;
   std::uint8_t traffic_class = 0;
-  const std::uint8_t* gid = nullptr;
+  std::array<std::uint8_t, 16> gid{};
   ibv_mtu path_mtu = IBV_MTU_1024;
 };
 
@@ -108,7 +113,7 @@ Result<void> make_ready(const OpenDevice& device, ibv_qp* qp, const Options& opt
   int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
              IBV_QP_MIN_RNR_TIMER;
   if (const int code = device.verbs().modify_qp(qp, &attributes, mask)) {
-    const std::string from = address(device.port().gid.bytes.data()), to = address(target.gid);
+    const std::string from = address(device.port().gid.bytes), to = address(target.gid);
     return system_error(text::format("ibv_modify_qp INIT -> RTR failed: GID index {} {} -> {}, queue pair {} -> {}, "
                                      "source port {}, path MTU {}",
                                      device.port().gid.index, from, to, qp->qp_num, target.queue_pair, target.port,
@@ -124,82 +129,177 @@ Result<void> make_ready(const OpenDevice& device, ibv_qp* qp, const Options& opt
   attributes.max_rd_atomic = kOutstandingReads;
   mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
   if (const int code = device.verbs().modify_qp(qp, &attributes, mask)) {
-    return system_error("ibv_modify_qp RTR -> RTS failed", code, device.name());
+    return system_error(text::format("ibv_modify_qp RTR -> RTS failed: queue pair {}, timeout {}, retries {}",
+                                     qp->qp_num, options.timeout, options.retry_count),
+                        code, device.name(), ready_to_send_hint(code));
   }
   return {};
 }
 
-int completion_entries(Role role, int paths, int receives, bool shared) {
+int completion_entries(Role role, int paths, const ReceiveQueues& queues) {
   if (role == Role::sender) return paths * int(transfer::kSendDepth);
-  return (shared ? receives : receives * paths) + paths * int(transfer::kRecordDepth) + NCCL_NET_MAX_REQUESTS;
+  // Every receive of a shared queue may complete through this batch.
+  const int receives = queues.shared ? queues.receives : queues.receives * paths;
+  return receives + paths * int(transfer::kRecordDepth) + NCCL_NET_MAX_REQUESTS;
 }
 
 }  // namespace
 
-Result<Endpoint> create_endpoint(std::shared_ptr<OpenDevice> device, Role role, const Options& options,
-                                 const std::vector<std::uint16_t>& ports, std::shared_ptr<transfer::PeerState> peer) {
-  verbs::Verbs& verbs = device->verbs();
-  Endpoint endpoint;
-  endpoint.link = std::make_unique<transfer::Link>(device, device->name(), std::move(peer));
-  transfer::Link& link = *endpoint.link;
-  const devices::Port& port = device->port();
-  const bool shared = role == Role::receiver && port.max_srq > 0;
-  if (role == Role::receiver) {
-    endpoint.receives = shared ? std::min(kSharedReceives, port.max_srq_wr) : std::min(kOwnReceives, port.max_qp_wr);
-  }
-  if (role == Role::receiver && endpoint.receives < 1) {
-    return Error{"the device reports that it takes no receive work requests", device->name(), 0,
-                 shared ? "max_srq_wr is 0 (ibv_devinfo -v)" : "max_qp_wr is 0 (ibv_devinfo -v)"};
-  }
-  const int entries = completion_entries(role, int(ports.size()), endpoint.receives, shared);
-  link.cq = {verbs.create_cq(device->context(), entries), {&verbs}};
-  if (!link.cq) return system_error(text::format("ibv_create_cq of {} entries failed", entries), errno, device->name());
-  if (shared) {
-    ibv_srq_init_attr attributes{};
-    attributes.attr.max_wr = std::uint32_t(endpoint.receives);
-    attributes.attr.max_sge = 1;
-    link.srq = {verbs.create_srq(device->protection_domain(), &attributes), {&verbs}};
-    if (!link.srq) return system_error("ibv_create_srq failed", errno, device->name());
-  }
-  for (std::size_t i = 0; i < ports.size(); i++) {
-    auto qp = create_queue_pair(*device, link, role, endpoint.receives, options);
-    if (!qp) return qp.take_error();
-    link.paths.push_back({qp.take(), ports[i], 0});
-    endpoint.first_psns.push_back(std::uint32_t(paths::combine_key(options.seed, ports[i])) & kPsnMask);
-  }
-  endpoint.proof = std::make_unique<std::uint64_t[]>(2 * ports.size());
-  auto region = device->register_memory(endpoint.proof.get(), 2 * ports.size() * sizeof(std::uint64_t), false);
-  if (!region) return region.take_error();
-  endpoint.proof_region = region.take();
-  return endpoint;
+PathPlace path_place(std::size_t index, std::size_t devices, std::size_t peer_devices) {
+  return {std::uint8_t(index % devices), std::uint8_t(index % peer_devices)};
 }
 
-Result<void> connect_paths(Endpoint& endpoint, Role role, const Options& options, const Hello& peer) {
-  transfer::Link& link = *endpoint.link;
-  for (std::size_t i = 0; i < link.paths.size(); i++) {
-    Target target;
-    target.queue_pair = peer.paths[i].queue_pair;
-    target.receive_psn = peer.paths[i].first_psn;
-    target.send_psn = endpoint.first_psns[i];
-    target.port = link.paths[i].port;
-    target.traffic_class = role == Role::sender ? options.traffic_class : options.record_traffic_class;
-    target.gid = peer.gid.data();
-    target.path_mtu = std::min(link.device->port().path_mtu, ibv_mtu(peer.path_mtu));
-    link.paths[i].peer_port = peer.paths[i].port;
-    if (auto ready = make_ready(*link.device, link.paths[i].qp.get(), options, target); !ready) return ready;
+Result<ReceiveQueues> plan_receive_queues(const std::vector<std::shared_ptr<OpenDevice>>& devices) {
+  ReceiveQueues plan;
+  plan.shared = std::all_of(devices.begin(), devices.end(), [](const auto& one) { return one->port().max_srq > 0; });
+  plan.receives = plan.shared ? kSharedReceives : kOwnReceives;
+  for (const auto& one : devices) {
+    const int most = plan.shared ? one->port().max_srq_wr : one->port().max_qp_wr;
+    if (most < 1) {
+      return Error{"the device reports that it takes no receive work requests", one->name(), 0,
+                   plan.shared ? "max_srq_wr is 0 (ibv_devinfo -v)" : "max_qp_wr is 0 (ibv_devinfo -v)"};
+    }
+    plan.receives = std::min(plan.receives, most);
+  }
+  return plan;
+}
+
+Result<void> create_shared_queues(transfer::Link& link, const ReceiveQueues& plan) {
+  if (!plan.shared) return {};
+  for (std::size_t i = 0; i < link.devices.size(); i++) {
+    transfer::LinkDevice& device = link.devices[i];
+    verbs::Verbs& verbs = device.opened->verbs();
+    ibv_srq_init_attr attributes{};
+    attributes.attr.max_wr = std::uint32_t(plan.receives);
+    attributes.attr.max_sge = 1;
+    device.srq = {verbs.create_srq(device.opened->protection_domain(), &attributes), {&verbs}};
+    if (!device.srq) {
+      const int code = errno;
+      return system_error(text::format("ibv_create_srq of {} work requests failed", plan.receives), code,
+                          device.opened->name(),
+                          create_hint(code, "shared receive queues", device.opened->port().max_srq));
+    }
+    if (const int code = transfer::queue_receives(device.srq.get(), nullptr, int(i), plan.receives))
+      return system_error("ibv_post_srq_recv failed", code, device.opened->name());
   }
   return {};
 }
 
-Result<void> start_proof(Endpoint& endpoint, const Hello& peer) {
-  transfer::Link& link = *endpoint.link;
-  for (std::size_t i = 0; i < link.paths.size(); i++) {
-    std::uint64_t& word = endpoint.proof[link.paths.size() + i];
+Result<Batch> Batch::create(const transfer::Link& link, Role role, const Options& options,
+                            const std::vector<std::uint16_t>& ports, std::size_t first, std::size_t peer_devices,
+                            const ReceiveQueues& receive_queues) {
+  Batch batch;
+  batch.role_ = role;
+  const std::size_t devices = link.devices.size();
+  std::vector<int> paths_of(devices, 0);
+  for (std::size_t i = 0; i < ports.size(); i++)
+    paths_of[path_place(first + i, devices, peer_devices).device]++;
+  for (std::size_t i = 0; i < devices; i++) {
+    const std::shared_ptr<OpenDevice>& device = link.devices[i].opened;
+    verbs::Verbs& verbs = device->verbs();
+    const int entries = completion_entries(role, std::max(1, paths_of[i]), receive_queues);
+    batch.made_.cqs.push_back({verbs.create_cq(device->context(), entries), {&verbs}});
+    if (!batch.made_.cqs.back()) {
+      const int code = errno;
+      return system_error(text::format("ibv_create_cq of {} entries failed", entries), code, device->name(),
+                          create_hint(code, "entries of a completion queue", device->port().max_cqe));
+    }
+    batch.devices_.push_back(device);
+  }
+  for (std::size_t i = 0; i < ports.size(); i++) {
+    const PathPlace place = path_place(first + i, devices, peer_devices);
+    const OpenDevice& device = *batch.devices_[place.device];
+    ibv_srq* srq = link.devices[place.device].srq.get();
+    const bool own_receives = role == Role::receiver && !receive_queues.shared;
+    std::uint32_t inline_bytes = 0;
+    auto qp = create_queue_pair(
+        device,
+        {batch.made_.cqs[place.device].get(), srq, role == Role::sender ? transfer::kSendDepth : transfer::kRecordDepth,
+         own_receives ? std::uint32_t(receive_queues.receives) : 0},
+        options, &inline_bytes);
+    if (!qp) return qp.take_error();
+    batch.made_.paths.push_back({qp.take(), ports[i], 0, place.device, place.peer_device, inline_bytes});
+    ibv_qp* made = batch.made_.paths.back().qp.get();
+    if (own_receives) {
+      if (const int code = transfer::queue_receives(nullptr, made, int(first + i), receive_queues.receives))
+        return system_error("ibv_post_recv failed", code, device.name());
+    }
+    PathOffer offer;
+    offer.queue_pair = made->qp_num;
+    offer.first_psn = std::uint32_t(paths::combine_key(options.seed, ports[i])) & kPsnMask;
+    offer.port = ports[i];
+    offer.device = place.device;
+    offer.peer_device = place.peer_device;
+    if (options.extended_establishment) device.verbs().query_ece(made, &offer.extensions);
+    batch.own_.push_back(offer);
+  }
+  const std::size_t words = 2 * ports.size();
+  batch.proof_ = std::make_unique<std::uint64_t[]>(words);
+  for (const auto& device : batch.devices_) {
+    auto region = device->register_memory(batch.proof_.get(), words * sizeof(std::uint64_t), false);
+    if (!region) return region.take_error();
+    batch.proof_regions_.push_back(region.take());
+  }
+  return batch;
+}
+
+PathOffers Batch::offers() const {
+  PathOffers offers;
+  offers.proof_address = reinterpret_cast<std::uint64_t>(proof_.get());
+  for (const verbs::MemoryRegion& region : proof_regions_)
+    offers.proof_keys.push_back(region->rkey);
+  offers.paths = own_;
+  return offers;
+}
+
+void Batch::take_extensions(const PathOffers& peer) {
+  for (std::size_t i = 0; i < own_.size(); i++) {
+    const transfer::DataPath& path = made_.paths[i];
+    verbs::Verbs& verbs = devices_[path.device]->verbs();
+    ibv_ece wanted = peer.paths[i].extensions;
+    const bool both = wanted.vendor_id != 0 && own_[i].extensions.vendor_id != 0;
+    // A device that refuses what its peer offers goes on without extensions, as it would with an older peer.
+    if (!both || verbs.set_ece(path.qp.get(), &wanted) != 0) own_[i].extensions = {};
+  }
+}
+
+Result<void> Batch::connect(const Options& options, const PeerDevices& peer, const PathOffers& offers) {
+  for (std::size_t i = 0; i < made_.paths.size(); i++) {
+    transfer::DataPath& path = made_.paths[i];
+    if (offers.paths[i].device != path.peer_device || offers.paths[i].peer_device != path.device) {
+      return Error{
+          text::format("the two sides join path {} to different devices", i), devices_[path.device]->name(), 0, {}};
+    }
+    const PeerDevice& there = peer[path.peer_device];
+    const OpenDevice& device = *devices_[path.device];
+    Target target;
+    target.queue_pair = offers.paths[i].queue_pair;
+    target.receive_psn = offers.paths[i].first_psn;
+    target.send_psn = own_[i].first_psn;
+    target.port = path.port;
+    target.traffic_class = role_ == Role::sender ? options.traffic_class : options.record_traffic_class;
+    target.gid = there.gid;
+    target.path_mtu = std::min(device.port().path_mtu, ibv_mtu(there.path_mtu));
+    path.peer_port = offers.paths[i].port;
+    if (auto ready = make_ready(device, path.qp.get(), options, target); !ready) return ready;
+    // What the two devices have in common is known now; the connecting side is told (ibv_query_ece(3)).
+    ibv_ece& extensions = own_[i].extensions;
+    if (role_ == Role::receiver && extensions.vendor_id != 0 &&
+        device.verbs().query_ece(path.qp.get(), &extensions) != 0)
+      extensions = {};
+  }
+  return {};
+}
+
+Result<void> Batch::start_proof(const PathOffers& peer) {
+  for (std::size_t i = 0; i < made_.paths.size(); i++) {
+    const transfer::DataPath& path = made_.paths[i];
+    std::uint64_t& word = proof_[made_.paths.size() + i];
     word = i + 1;
     ibv_sge segment{};
     segment.addr = reinterpret_cast<std::uint64_t>(&word);
     segment.length = sizeof word;
-    segment.lkey = endpoint.proof_region->lkey;
+    segment.lkey = proof_regions_[path.device]->lkey;
     ibv_send_wr work{};
     work.wr_id = i;
     work.sg_list = &segment;
@@ -207,46 +307,52 @@ Result<void> start_proof(Endpoint& endpoint, const Hello& peer) {
     work.opcode = IBV_WR_RDMA_WRITE;
     work.send_flags = IBV_SEND_SIGNALED;
     work.wr.rdma.remote_addr = peer.proof_address + i * sizeof word;
-    work.wr.rdma.rkey = peer.proof_key;
+    work.wr.rdma.rkey = peer.proof_keys[path.peer_device];
     ibv_send_wr* bad = nullptr;
-    if (const int code = ibv_post_send(link.paths[i].qp.get(), &work, &bad)) {
-      link.fail_post("ibv_post_send of the first write", code, int(i));
-      return link.failure()->error;
+    if (const int code = ibv_post_send(path.qp.get(), &work, &bad)) {
+      return system_error(
+          text::format("ibv_post_send of the first write on path {} (source port {}) failed", i, path.port), code,
+          devices_[path.device]->name());
     }
   }
   return {};
 }
 
-Result<void> continue_proof(Endpoint& endpoint, int* proven) {
+Result<bool> Batch::continue_proof() {
   ibv_wc completions[16];
-  const int count = ibv_poll_cq(endpoint.link->cq.get(), 16, completions);
-  if (count < 0) return Error{"ibv_poll_cq failed", endpoint.link->description, 0, {}};
-  for (int i = 0; i < count; i++) {
-    if (completions[i].status != IBV_WC_SUCCESS) {
-      endpoint.link->fail_completion(completions[i]);
-      Error error = endpoint.link->failure()->error;
-      error.what = "the first write did not arrive: " + error.what;
-      return error;
+  for (std::size_t device = 0; device < made_.cqs.size(); device++) {
+    const OpenDevice& on = *devices_[device];
+    const int count = ibv_poll_cq(made_.cqs[device].get(), 16, completions);
+    if (count < 0) return Error{"ibv_poll_cq failed", on.name(), 0, {}};
+    for (int i = 0; i < count; i++) {
+      if (completions[i].status != IBV_WC_SUCCESS) {
+        Error error =
+            transfer::completion_error(completions[i], made_.paths, on.verbs(), on.name(), on.port().vendor_id);
+        error.what = "the first write did not arrive: " + error.what;
+        return error;
+      }
+      proven_++;
     }
-    ++*proven;
   }
-  return {};
+  return proven_ >= made_.paths.size();
 }
 
-Result<transfer::FlushPath> create_flush_path(const OpenDevice& device, const transfer::Link& link,
-                                              const Options& options) {
+Result<transfer::FlushPath> Batch::create_flush_path(std::size_t device, const Options& options) const {
+  const OpenDevice& on = *devices_[device];
   transfer::FlushPath flush;
-  auto qp = create_queue_pair(device, link, Role::receiver, 1, options);
+  std::uint32_t inline_bytes = 0;
+  auto qp = create_queue_pair(on, {made_.cqs[device].get(), nullptr, NCCL_NET_MAX_REQUESTS, 1}, options, &inline_bytes);
   if (!qp) return qp.take_error();
   flush.qp = qp.take();
   Target self;
   self.queue_pair = flush.qp->qp_num;
   self.port = paths::kFirstPort;
-  self.gid = device.port().gid.bytes.data();
-  self.path_mtu = device.port().path_mtu;
-  if (auto ready = make_ready(device, flush.qp.get(), options, self); !ready) return ready.take_error();
+  self.gid = on.port().gid.bytes;
+  self.path_mtu = on.port().path_mtu;
+  self.traffic_class = options.traffic_class;
+  if (auto ready = make_ready(on, flush.qp.get(), options, self); !ready) return ready.take_error();
   flush.landing = std::make_unique<std::uint64_t>(0);
-  auto region = device.register_memory(flush.landing.get(), sizeof(std::uint64_t), false);
+  auto region = on.register_memory(flush.landing.get(), sizeof(std::uint64_t), false);
   if (!region) return region.take_error();
   flush.landing_region = region.take();
   return flush;

@@ -1,9 +1,11 @@
 #include "net_plugin/setup/runtime.h"
 
 #include <limits.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "common/text/format.h"
 #include "net_plugin/devices/interfaces.h"
@@ -17,12 +19,8 @@ namespace {
 // A last word to a peer may hold NCCL's thread up so long; the connection has failed anyway.
 constexpr int kLastWordMs = 500;
 
-std::uint64_t hash_bytes(std::uint64_t key, const void* data, std::size_t size) {
-  const auto* bytes = static_cast<const std::uint8_t*>(data);
-  for (std::size_t i = 0; i < size; i++)
-    key = paths::combine_key(key, bytes[i]);
-  return key;
-}
+// Lines about other hosts that are kept to be said once; a cluster of thousands must not fill memory with them.
+constexpr std::size_t kMostRemarks = 64;
 
 std::uint8_t traffic_class(std::int64_t given, int otherwise) {
   return std::uint8_t(given >= 0 ? given : std::max(0, otherwise));
@@ -31,6 +29,10 @@ std::uint8_t traffic_class(std::int64_t given, int otherwise) {
 Options make_options(const settings::Settings& settings) {
   Options options;
   options.paths = int(settings.paths);
+  options.paths_per_peer = int(settings.paths_per_peer);
+  options.grow_after = std::size_t(settings.grow_after_bytes);
+  options.incast_bytes = std::size_t(settings.incast_bytes);
+  options.extended_establishment = settings.ib_ece_enable;
   options.seed = settings.seed;
   options.timeout = std::uint8_t(settings.ib_timeout);
   options.retry_count = std::uint8_t(settings.ib_retry_cnt);
@@ -68,7 +70,7 @@ std::string host_name() {
 
 std::unique_ptr<Runtime> Runtime::create(Result<std::unique_ptr<verbs::Verbs>> verbs,
                                          const settings::Settings& settings, std::optional<Error> settings_error,
-                                         Log log, const std::string& sysfs) {
+                                         bool merge_cards, Log log, const std::string& sysfs) {
   std::unique_ptr<Runtime> runtime(new Runtime(std::move(log)));
   if (verbs) runtime->verbs_ = verbs.take();
   runtime->settings_ = settings;
@@ -90,6 +92,7 @@ std::unique_ptr<Runtime> Runtime::create(Result<std::unique_ptr<verbs::Verbs>> v
   if (found.trouble && !runtime->trouble_) runtime->trouble_ = std::move(found.trouble);
   runtime->ports_ = std::move(found.ports);
   runtime->open_.resize(runtime->ports_.size());
+  runtime->devices_ = std::make_unique<NetDevices>(runtime->ports_, merge_cards && settings.ib_merge_nics);
   for (std::size_t i = 0; i < runtime->ports_.size(); i++) {
     const devices::Port& port = runtime->ports_[i];
     runtime->log_(LogLevel::info, port.unusable
@@ -108,12 +111,28 @@ std::unique_ptr<Runtime> Runtime::create(Result<std::unique_ptr<verbs::Verbs>> v
 Result<void> Runtime::usable(int device) const {
   if (getpid() != process_) return Error{"used in a forked child", {}, 0, "NCCL must be initialised after fork()"};
   if (trouble_) return *trouble_;
-  if (device < 0 || std::size_t(device) >= ports_.size()) {
-    return Error{text::format("device {} does not exist", device), {}, 0, text::format("devices: {}", ports_.size())};
+  const NetDevice* found = devices_->find(device);
+  if (!found) {
+    return Error{
+        text::format("device {} does not exist", device), {}, 0, text::format("devices: {}", devices_->count())};
   }
-  const devices::Port& port = ports_[std::size_t(device)];
-  if (port.unusable) return *port.unusable;
+  for (const std::size_t port : found->ports)
+    if (ports_[port].unusable) return *ports_[port].unusable;
   return {};
+}
+
+Result<int> Runtime::merge(const std::vector<int>& members) {
+  if (members.size() > 1 && !settings_.ib_merge_nics)
+    return Error{"devices stay separate", "makeVDevice", 0, "NCCL_IB_MERGE_NICS=0 asks for it"};
+  return devices_->merge(ports_, members);
+}
+
+void Runtime::remark(const std::string& line) {
+  {
+    std::lock_guard lock(mutex_);
+    if (remarks_.size() >= kMostRemarks || !remarks_.insert(line).second) return;
+  }
+  log_(LogLevel::warn, line);
 }
 
 Result<std::shared_ptr<Control>> Runtime::control() {
@@ -124,11 +143,11 @@ Result<std::shared_ptr<Control>> Runtime::control() {
   return started;
 }
 
-Result<std::shared_ptr<OpenDevice>> Runtime::open(int device, const std::shared_ptr<Control>& control) {
+Result<std::shared_ptr<OpenDevice>> Runtime::open(std::size_t port, const std::shared_ptr<Control>& control) {
   std::lock_guard lock(mutex_);
-  std::weak_ptr<OpenDevice>& known = open_[std::size_t(device)];
+  std::weak_ptr<OpenDevice>& known = open_[port];
   if (auto open = known.lock()) return open;
-  auto opened = OpenDevice::open(*verbs_, ports_[std::size_t(device)]);
+  auto opened = OpenDevice::open(*verbs_, ports_[port]);
   if (!opened) return opened;
   known = *opened;
   control->add(std::make_shared<AsynchronousEvents>(known, (*opened)->context()->async_fd,
@@ -137,35 +156,42 @@ Result<std::shared_ptr<OpenDevice>> Runtime::open(int device, const std::shared_
 }
 
 // Distinct over all connections of a pair of NICs in this process, the same in every run with the same seed.
-std::vector<std::uint16_t> Runtime::choose_ports(const devices::Port& port, const std::string& peer_address) {
-  std::uint64_t key = hash_bytes(options_.seed, port.gid.bytes.data(), port.gid.bytes.size());
-  key = hash_bytes(key, peer_address.data(), peer_address.size());
-  const auto paths = std::size_t(options_.paths);
+std::vector<std::uint16_t> Runtime::choose_ports(const devices::Port& port, const Gid& peer, std::size_t count) {
+  std::uint64_t key = paths::hash_bytes(options_.seed, port.gid.bytes.data(), port.gid.bytes.size());
+  key = paths::hash_bytes(key, peer.data(), peer.size());
   std::lock_guard lock(mutex_);
   // When a pair has used up all ports, it begins again.
-  const std::size_t before = connections_[key]++ % (paths::kPorts / paths);
-  const std::vector<std::uint16_t> all = paths::distinct_ports(key, (before + 1) * paths);
-  return {all.end() - std::ptrdiff_t(paths), all.end()};
+  const std::size_t before = connections_[key]++ % (paths::kPorts / count);
+  const std::vector<std::uint16_t> all = paths::distinct_ports(key, (before + 1) * count);
+  return {all.end() - std::ptrdiff_t(count), all.end()};
+}
+
+std::shared_ptr<paths::PathBudget> Runtime::budget(const NetDevice& device) {
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<paths::PathBudget>& known = budgets_[device.ports.front()];
+  if (!known) {
+    known = std::make_shared<paths::PathBudget>(
+        paths::BudgetLimits{options_.paths, options_.paths_per_peer, device.max_qp});
+  }
+  return known;
 }
 
 Result<SessionSetup> Runtime::session_setup(int device, const std::shared_ptr<Control>& control) {
-  auto opened = open(device, control);
-  if (!opened) return opened.take_error();
+  const NetDevice& chosen = *devices_->find(device);
   SessionSetup setup;
-  setup.device = opened.take();
+  for (const std::size_t port : chosen.ports) {
+    auto opened = open(port, control);
+    if (!opened) return opened.take_error();
+    setup.device_name += (setup.device_name.empty() ? "" : "+") + (*opened)->name();
+    setup.devices.push_back(opened.take());
+  }
   setup.options = options_;
   setup.host = host_;
   setup.settings_digest = settings::job_wide_digest(settings_);
-  setup.settings_differ = [this](const std::string& peer) {
-    if (!told_of_difference_.exchange(true)) {
-      log_(LogLevel::warn, text::format("{} has other values of settings that belong to the whole job (WEFT_PATHS, "
-                                        "NCCL_IB_TC, …; docs/settings.md marks them); "
-                                        "compare `weft settings` on both hosts",
-                                        peer));
-    }
-  };
-  setup.choose_ports = [this, &port = ports_[std::size_t(device)]](const std::string& peer_address) {
-    return choose_ports(port, peer_address);
+  setup.remark = [this](const std::string& line) { remark(line); };
+  setup.budget = budget(chosen);
+  setup.choose_ports = [this, &port = ports_[chosen.ports.front()]](const Gid& peer, std::size_t count) {
+    return choose_ports(port, peer, count);
   };
   return setup;
 }
@@ -189,7 +215,12 @@ Result<Runtime::Listening> Runtime::listen(int device, void* handle) {
     out.listener = paths::combine_key(std::uint64_t(process_) << 32 | ++next_listener_,
                                       std::uint64_t(std::chrono::system_clock::now().time_since_epoch().count()));
   }
+  if (getrandom(out.secret.data(), out.secret.size(), GRND_NONBLOCK) != ssize_t(out.secret.size()))
+    return system_error("getrandom failed", errno, "the listener's secret");
+  out.devices = std::uint8_t(setup->devices.size());
+  out.gid = setup->devices.front()->port().gid.bytes;
   setup->listener = out.listener;
+  setup->secret = out.secret;
   setup->options.traffic_class = traffic_class(settings_.ib_tc, -1);
   setup->options.record_traffic_class = traffic_class(settings_.ib_fifo_tc, setup->options.traffic_class);
   encode_handle(out, handle);
@@ -217,6 +248,9 @@ Result<Runtime::Connecting> Runtime::connect(int device, const void* handle, int
   auto setup = session_setup(device, *thread);
   if (!setup) return setup.take_error();
   setup->listener = peer->listener;
+  setup->secret = peer->secret;
+  setup->peer_devices = peer->devices;
+  setup->peer_gid = peer->gid;
   setup->options.traffic_class = traffic_class(settings_.ib_tc, communicator_traffic_class);
   auto session = Session::connect(setup.take(), *peer);
   (*thread)->add(session);

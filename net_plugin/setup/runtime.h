@@ -6,12 +6,12 @@
 
 #include <sys/types.h>
 
-#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +19,7 @@
 #include "net_plugin/devices/discovery.h"
 #include "net_plugin/setup/control.h"
 #include "net_plugin/setup/listener.h"
+#include "net_plugin/setup/net_devices.h"
 #include "net_plugin/setup/open_device.h"
 #include "net_plugin/setup/session.h"
 
@@ -32,11 +33,15 @@ class Runtime {
   // Finds the devices. A bad setting or an unusable NIC is not an error here: it is one of listen() and connect(), see
   // trouble(). Nor is it one that libibverbs can't be loaded: on a host without RDMA that is normal, and where sysfs
   // shows RoCE ports they are listed as unusable.
+  // `merge_cards`: see NetDevices; NCCL_IB_MERGE_NICS=0 turns it off.
   static std::unique_ptr<Runtime> create(Result<std::unique_ptr<verbs::Verbs>> verbs,
                                          const settings::Settings& settings, std::optional<Error> settings_error,
-                                         Log log, const std::string& sysfs = "/sys");
+                                         bool merge_cards, Log log, const std::string& sysfs = "/sys");
 
   const std::vector<devices::Port>& ports() const { return ports_; }
+  // What NCCL is told of; indices of listen() and connect() are theirs.
+  const NetDevices& devices() const { return *devices_; }
+  Result<int> merge(const std::vector<int>& members);
   // What makes every listen and connect fail, whatever the device.
   const std::optional<Error>& trouble() const { return trouble_; }
 
@@ -61,9 +66,11 @@ class Runtime {
 
   Result<void> usable(int device) const;
   Result<std::shared_ptr<Control>> control();
-  Result<std::shared_ptr<OpenDevice>> open(int device, const std::shared_ptr<Control>& control);
+  Result<std::shared_ptr<OpenDevice>> open(std::size_t port, const std::shared_ptr<Control>& control);
   Result<SessionSetup> session_setup(int device, const std::shared_ptr<Control>& control);
-  std::vector<std::uint16_t> choose_ports(const devices::Port& port, const std::string& peer_address);
+  std::vector<std::uint16_t> choose_ports(const devices::Port& port, const Gid& peer, std::size_t count);
+  std::shared_ptr<paths::PathBudget> budget(const NetDevice& device);
+  void remark(const std::string& line);
 
   Log log_;
   std::unique_ptr<verbs::Verbs> verbs_;
@@ -71,15 +78,17 @@ class Runtime {
   Options options_;
   std::optional<Error> trouble_;  // makes every listen and connect fail
   std::vector<devices::Port> ports_;
+  std::unique_ptr<NetDevices> devices_;
   std::string host_;
   pid_t process_ = 0;
 
   std::mutex mutex_;
   std::weak_ptr<Control> control_;
   std::vector<std::weak_ptr<OpenDevice>> open_;
-  std::map<std::uint64_t, std::size_t> connections_;  // key of a NIC pair -> connections made so far
+  std::map<std::uint64_t, std::size_t> connections_;                   // key of a NIC pair -> connections made so far
+  std::map<std::size_t, std::shared_ptr<paths::PathBudget>> budgets_;  // by a device's first port
   std::uint64_t next_listener_ = 0;
-  std::atomic<bool> told_of_difference_{false};  // in the settings of two hosts
+  std::set<std::string> remarks_;  // each is made once
 };
 
 }  // namespace weft::setup

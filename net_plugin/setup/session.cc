@@ -3,9 +3,11 @@
 #include <netinet/tcp.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "common/text/format.h"
+#include "net_plugin/paths/source_port.h"
 #include "net_plugin/setup/socket_address.h"
 #include "net_plugin/version.h"
 
@@ -13,7 +15,16 @@ namespace weft::setup {
 namespace {
 
 // While first writes are under way the completion queue is looked at so often.
-constexpr std::chrono::milliseconds kProofInterval{1};
+constexpr std::chrono::microseconds kProofInterval{50};
+// A peer may begin with so many paths whatever its settings are.
+constexpr std::size_t kMostFirstPaths = 256;
+
+bool same(const Secret& left, const Secret& right) {
+  std::uint8_t difference = 0;  // in the same time wherever they differ
+  for (std::size_t i = 0; i < left.size(); i++)
+    difference |= std::uint8_t(left[i] ^ right[i]);
+  return difference == 0;
+}
 
 }  // namespace
 
@@ -68,14 +79,19 @@ void Session::note_meant_us() {
 }
 
 Task::Wanted Session::wanted() {
-  if (state_ == State::over) return {-1, 0, std::chrono::steady_clock::now()};
+  const TimePoint now = std::chrono::steady_clock::now();
+  if (state_ == State::over) return {-1, 0, now};
   Wanted wanted{socket_.get(), POLLIN, std::nullopt};
   if (state_ == State::connecting) wanted.events = POLLOUT;
   if (!output_.empty()) wanted.events |= POLLOUT;
-  if (state_ == State::proving && proven_ < int(endpoint_->link->paths.size())) {
-    wanted.wake = std::chrono::steady_clock::now() + kProofInterval;
+  if ((state_ == State::proving && !proven_) || (growth_ && growth_->proving())) {
+    wanted.wake = now + kProofInterval;
   } else if (state_ != State::watching) {
     wanted.wake = deadline_;
+  } else if (growth_) {
+    wanted.wake = deadline_;
+  } else if (role_ == Role::sender && !grown_) {
+    wanted.wake = next_look_;
   }
   return wanted;
 }
@@ -90,12 +106,17 @@ bool Session::advance(short events, TimePoint now) {
   if (state_ != State::watching && now > deadline_) {
     return fail(system_error(text::format("no answer from {} within {} ms ({})", peer_name(),
                                           setup_.options.connect_timeout.count(), step_name()),
-                             0, setup_.device->name(), "is the peer alive? WEFT_CONNECT_TIMEOUT_MS sets the time"));
+                             0, setup_.device_name, "is the peer alive? WEFT_CONNECT_TIMEOUT_MS sets the time"));
   }
   if (state_ == State::connecting) return events == 0 || finish_connect();
   if ((events & POLLOUT) != 0 && !flush_output()) return false;
   if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 && !receive(now)) return false;
-  return state_ != State::proving || prove();
+  if (state_ == State::proving) return prove();
+  if (state_ != State::watching) return true;
+  if (growth_ && growth_->proving() && !advance_growth(growth_->continue_proof())) return false;
+  if (growth_ && now > deadline_) stop_growth("the peer did not answer in time", true);
+  look_at_need(now);
+  return state_ != State::over;
 }
 
 const char* Session::step_name() const {
@@ -115,8 +136,10 @@ const char* Session::step_name() const {
 
 std::string Session::peer_name() const {
   if (!peer_hello_) return peer_address_;
-  return text::format("{} {} (process {}, {})", peer_hello_->host, peer_hello_->device, peer_hello_->process,
-                      peer_address_);
+  std::string devices;
+  for (const PeerDevice& device : peer_hello_->devices)
+    devices += (devices.empty() ? "" : "+") + device.name;
+  return text::format("{} {} (process {}, {})", peer_hello_->host, devices, peer_hello_->process, peer_address_);
 }
 
 bool Session::finish_connect() {
@@ -124,52 +147,65 @@ bool Session::finish_connect() {
   socklen_t size = sizeof code;
   if (getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &code, &size) != 0) code = errno;
   if (code != 0) {
-    return fail(system_error("cannot reach the listener at " + peer_address_, code, setup_.device->name(),
+    return fail(system_error("cannot reach the listener at " + peer_address_, code, setup_.device_name,
                              "is the interface of NCCL_SOCKET_IFNAME routed between the hosts?"));
   }
-  if (!create_queue_pairs()) return false;
+  share_.emplace(setup_.budget, paths::hash_bytes(0, setup_.peer_gid.data(), setup_.peer_gid.size()));
+  std::size_t sets = 1;
+  if (setup_.options.grow_after == 0) {
+    sets += std::size_t(share_->grow());
+    grown_ = true;
+  }
+  if (!create_queue_pairs(sets * pairs(), setup_.peer_devices)) return false;
+  auto ring = transfer::ClearToSendRing::create(link_->devices);
+  if (!ring) return fail(ring.take_error());
+  ring_.emplace(ring.take());
   state_ = State::hello;
   return send(encode_hello(my_hello()));
 }
 
-bool Session::create_queue_pairs() {
-  auto endpoint = create_endpoint(setup_.device, role_, setup_.options, setup_.choose_ports(peer_address_), peer_);
-  if (!endpoint) return fail(endpoint.take_error());
-  endpoint_.emplace(endpoint.take());
-  if (role_ == Role::sender) {
-    auto ring = transfer::ClearToSendRing::create(*setup_.device);
-    if (!ring) return fail(ring.take_error());
-    ring_.emplace(ring.take());
+// Pairs of a local and a remote device, each with its paths.
+std::size_t Session::pairs() const {
+  const std::size_t peers = peer_hello_ ? peer_hello_->devices.size() : setup_.peer_devices;
+  return std::max(setup_.devices.size(), peers);
+}
+
+bool Session::create_queue_pairs(std::size_t paths, std::size_t peer_devices) {
+  const std::size_t most =
+      std::max(std::size_t(setup_.options.paths) * std::max(setup_.devices.size(), peer_devices), paths);
+  ports_ = setup_.choose_ports(peer_hello_ ? peer_hello_->devices.front().gid : setup_.peer_gid, most);
+  link_ = std::make_unique<transfer::Link>(setup_.devices, setup_.device_name, peer_, most);
+  if (role_ == Role::receiver) {
+    auto plan = plan_receive_queues(setup_.devices);
+    if (!plan) return fail(plan.take_error());
+    receive_queues_ = *plan;
+    if (auto made = create_shared_queues(*link_, receive_queues_); !made) return fail(made.take_error());
   }
+  auto batch = Batch::create(*link_, role_, setup_.options, {ports_.begin(), ports_.begin() + std::ptrdiff_t(paths)}, 0,
+                             peer_devices, receive_queues_);
+  if (!batch) return fail(batch.take_error());
+  batch_.emplace(batch.take());
+  paths_ = paths;
   return true;
 }
 
 Hello Session::my_hello() const {
-  const devices::Port& port = setup_.device->port();
   Hello hello;
   hello.plugin_version = kVersion;
   hello.listener = setup_.listener;
+  if (role_ == Role::sender) hello.secret = setup_.secret;
   hello.host = setup_.host;
   hello.process = std::uint32_t(getpid());
-  hello.device = setup_.device->name();
-  hello.link_layer = IBV_LINK_LAYER_ETHERNET;
-  hello.gid = port.gid.bytes;
-  hello.gid_version = 2;
-  hello.path_mtu = std::uint8_t(port.path_mtu);
   hello.traffic_class = setup_.options.traffic_class;
   hello.settings_digest = setup_.settings_digest;
-  if (ring_) {
-    hello.ring_address = ring_->address();
-    hello.ring_key = ring_->remote_key();
+  if (ring_) hello.ring_address = ring_->address();
+  for (std::size_t i = 0; i < setup_.devices.size(); i++) {
+    const devices::Port& port = setup_.devices[i]->port();
+    hello.devices.push_back({setup_.devices[i]->name(), IBV_LINK_LAYER_ETHERNET, port.gid.bytes, 2,
+                             std::uint8_t(port.path_mtu), std::uint32_t(port.speed_mbps),
+                             ring_ ? ring_->remote_key(i) : 0});
   }
-  if (endpoint_) {
-    hello.proof_address = reinterpret_cast<std::uint64_t>(endpoint_->proof.get());
-    hello.proof_key = endpoint_->proof_region->rkey;
-    for (std::size_t i = 0; i < endpoint_->link->paths.size(); i++) {
-      const transfer::DataPath& path = endpoint_->link->paths[i];
-      hello.paths.push_back({path.qp->qp_num, endpoint_->first_psns[i], path.port});
-    }
-  }
+  if (batch_) hello.offers = batch_->offers();
   return hello;
 }
 
@@ -200,11 +236,12 @@ bool Session::lost(const std::string& why) {
   if (state_ == State::watching) {
     // After an orderly end there is nothing left to lose.
     if (peer_->word() != transfer::PeerState::Word::closed) peer_->set_lost(why);
+    growth_.reset();
     state_ = State::over;
     return false;
   }
   return fail(Error{text::format("{} went away during the handshake ({}): {}", peer_name(), step_name(), why),
-                    setup_.device->name(), 0, "the peer's log says why"});
+                    setup_.device_name, 0, "the peer's log says why"});
 }
 
 bool Session::handle_frame(const Frame& frame) {
@@ -213,7 +250,7 @@ bool Session::handle_frame(const Frame& frame) {
       return handle_hello(frame);
     case MessageType::refuse:
       note_meant_us();
-      return fail(Error{text::format("{} refuses: {}", peer_name(), decode_text(frame)), setup_.device->name(), 0, {}});
+      return fail(Error{text::format("{} refuses: {}", peer_name(), decode_text(frame)), setup_.device_name, 0, {}});
     case MessageType::ready:
       return state_ != State::ready || begin_proof();
     case MessageType::proven:
@@ -225,28 +262,43 @@ bool Session::handle_frame(const Frame& frame) {
     case MessageType::closing:
       peer_->set_closed();
       return true;
+    case MessageType::grow:
+    case MessageType::grown:
+    case MessageType::grow_ready:
+    case MessageType::grow_proven:
+    case MessageType::grow_stop:
+      return handle_growth(frame);
   }
-  return fail(Error{
-      text::format("an unknown message ({}) from {}", int(frame.type), peer_name()), setup_.device->name(), 0, {}});
+  return fail(
+      Error{text::format("an unknown message ({}) from {}", int(frame.type), peer_name()), setup_.device_name, 0, {}});
 }
 
 bool Session::handle_hello(const Frame& frame) {
-  if (state_ != State::hello) return fail(Error{"a second hello from " + peer_name(), setup_.device->name(), 0, {}});
-  auto hello = decode_hello(frame);
+  if (state_ != State::hello) return fail(Error{"a second hello from " + peer_name(), setup_.device_name, 0, {}});
+  auto hello = decode_hello(frame, setup_.devices.size());
   if (!hello) return refuse(hello.error().text());
-  peer_hello_.emplace(hello.take());
   if (role_ == Role::receiver) {
-    if (peer_hello_->listener != setup_.listener) return refuse("this connection is for another listener");
+    if (hello->listener != setup_.listener || !same(hello->secret, setup_.secret))
+      return refuse("this connection is for another listener");
     note_meant_us();
-    if (!create_queue_pairs()) return false;
   }
-  if (peer_hello_->settings_digest != setup_.settings_digest && setup_.settings_differ)
-    setup_.settings_differ(peer_name());
+  peer_hello_.emplace(hello.take());
+  if (role_ == Role::sender && peer_hello_->devices.size() != setup_.peer_devices)
+    return refuse("the listener has other devices than its handle says");
+  if (role_ == Role::receiver) {
+    const std::size_t most = std::size_t(setup_.options.paths) * pairs();
+    if (peer_hello_->offers.paths.size() > std::max(most, kMostFirstPaths))
+      return refuse(text::format("{} paths at once are too many", peer_hello_->offers.paths.size()));
+    if (!create_queue_pairs(peer_hello_->offers.paths.size(), peer_hello_->devices.size())) return false;
+  }
+  for (const std::string& line : remarks(my_hello(), *peer_hello_))
+    if (setup_.remark) setup_.remark(line);
   if (const auto why = objection(my_hello(), *peer_hello_)) return refuse(*why);
-  transfer::Link& link = *endpoint_->link;
-  link.description = text::format("{} {} -> {} {}", setup_.device->name(),
-                                  devices::address_text(setup_.device->port().gid), peer_hello_->host, peer_name());
-  if (auto connected = connect_paths(*endpoint_, role_, setup_.options, *peer_hello_); !connected) {
+  if (peer_hello_->offers.paths.size() != batch_->size()) return refuse("not as many paths as were offered");
+  link_->description = text::format("{} {} -> {}", setup_.device_name,
+                                    devices::address_text(setup_.devices.front()->port().gid), peer_name());
+  batch_->take_extensions(peer_hello_->offers);
+  if (auto connected = batch_->connect(setup_.options, peer_hello_->devices, peer_hello_->offers); !connected) {
     Error error = connected.take_error();
     error.what += " (peer: " + peer_name() + ")";
     return refuse(error.text());
@@ -258,39 +310,64 @@ bool Session::handle_hello(const Frame& frame) {
 
 bool Session::begin_proof() {
   state_ = State::proving;
-  if (auto started = start_proof(*endpoint_, *peer_hello_); !started) return fail(started.take_error());
+  if (auto started = batch_->start_proof(peer_hello_->offers); !started) return fail(started.take_error());
   return true;
 }
 
 bool Session::prove() {
-  const int paths = int(endpoint_->link->paths.size());
-  if (proven_ < paths) {
-    if (auto going = continue_proof(*endpoint_, &proven_); !going) return fail(going.take_error());
-    if (proven_ < paths) return true;
-    if (role_ == Role::receiver && setup_.options.flush && setup_.device->port().reaches_device_memory()) {
-      auto flush = create_flush_path(*setup_.device, *endpoint_->link, setup_.options);
-      if (!flush) return fail(flush.take_error());
-      flush_.emplace(flush.take());
+  if (!proven_) {
+    auto done = batch_->continue_proof();
+    if (!done) {
+      Error error = done.take_error();
+      error.where = link_->description;
+      return fail(std::move(error));
     }
+    if (!*done) return true;
+    proven_ = true;
     if (!send(encode_text(MessageType::proven, ""))) return false;
   }
   return !peer_proven_ || hand_over();
 }
 
+Result<std::vector<transfer::FlushPath>> Session::create_flush_paths() const {
+  std::vector<transfer::FlushPath> all;
+  const bool needed = std::any_of(setup_.devices.begin(), setup_.devices.end(),
+                                  [](const auto& device) { return device->port().reaches_device_memory(); });
+  if (!setup_.options.flush || !needed) return all;
+  for (std::size_t i = 0; i < setup_.devices.size(); i++) {
+    auto flush = batch_->create_flush_path(i, setup_.options);
+    if (!flush) return flush.take_error();
+    all.push_back(flush.take());
+  }
+  return all;
+}
+
 bool Session::hand_over() {
-  const transfer::PieceLimits limits{setup_.options.piece_bytes, int(endpoint_->link->paths.size()),
-                                     setup_.device->port().speed_mbps};
+  // Pieces are cut for the paths that there will be: messages under way when they come were cut before.
+  const std::size_t expected = share_ ? std::max(paths_, std::size_t(share_->possible()) * pairs()) : ports_.size();
+  const transfer::PieceLimits pieces{setup_.options.piece_bytes, int(expected),
+                                     setup_.devices.front()->port().speed_mbps};
   Engine engine;
+  handed_ = link_.get();
   if (role_ == Role::sender) {
-    engine.sender = std::make_unique<transfer::Sender>(std::move(endpoint_->link), std::move(*ring_), limits);
+    link_->add(*batch_->take());
+    engine.sender = std::make_unique<transfer::Sender>(std::move(link_), std::move(*ring_), pieces);
   } else {
-    auto receiver =
-        transfer::Receiver::create(std::move(endpoint_->link), {peer_hello_->ring_address, peer_hello_->ring_key},
-                                   limits, endpoint_->receives, std::move(flush_));
+    auto flush = create_flush_paths();
+    if (!flush) return fail(flush.take_error());
+    link_->add(*batch_->take());
+    transfer::RemoteRing ring;
+    ring.address = peer_hello_->ring_address;
+    for (std::size_t i = 0; i < peer_hello_->devices.size(); i++)
+      ring.keys[i] = peer_hello_->devices[i].ring_key;
+    auto receiver = transfer::Receiver::create(
+        std::move(link_), ring, {pieces, receive_queues_.receives, setup_.options.incast_bytes}, flush.take());
     if (!receiver) return fail(receiver.take_error());
     engine.receiver = receiver.take();
   }
+  batch_.reset();
   state_ = State::watching;
+  next_look_ = std::chrono::steady_clock::now();
   std::lock_guard lock(mutex_);
   outcome_.emplace(std::move(engine));
   finished_ = true;
@@ -314,7 +391,11 @@ bool Session::flush_output() {
 }
 
 void Session::say_closing() {
+  // The link goes next; paths under way report to its queues.
+  growth_.reset();
+  grown_ = true;
   if (state_ == State::watching) send(encode_text(MessageType::closing, ""));
+  handed_ = nullptr;
 }
 
 void Session::say_failed(const std::string& why) {
@@ -326,11 +407,12 @@ bool Session::refuse(const std::string& why) {
   output_.clear();
   const std::vector<std::byte> message = encode_text(MessageType::refuse, why);
   (void)!::send(socket_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  return fail(Error{text::format("no connection with {}: {}", peer_name(), why), setup_.device->name(), 0, {}});
+  return fail(Error{text::format("no connection with {}: {}", peer_name(), why), setup_.device_name, 0, {}});
 }
 
 bool Session::fail(Error error) {
   if (state_ == State::watching) peer_->set_lost(error.text());
+  growth_.reset();
   state_ = State::over;
   socket_.reset();  // the peer notices at once
   std::lock_guard lock(mutex_);

@@ -9,6 +9,9 @@
 //   first write on each path             first write on each path
 //   proven ────────────────────────────► ◄──────────────── proven
 //   handed over                          handed over
+//
+// A connection begins with one path for each pair of devices; where bytes justify it the sending side asks for more
+// (growth.h).
 #pragma once
 
 #include <functional>
@@ -17,7 +20,9 @@
 #include <optional>
 #include <string>
 
+#include "net_plugin/paths/path_budget.h"
 #include "net_plugin/setup/control.h"
+#include "net_plugin/setup/growth.h"
 #include "net_plugin/setup/messages.h"
 #include "net_plugin/setup/queue_pairs.h"
 #include "net_plugin/transfer/receiver.h"
@@ -31,18 +36,23 @@ struct Engine {
   std::unique_ptr<transfer::Receiver> receiver;
 };
 
-// Chooses source ports for a new connection to a peer, see Runtime.
-using PortChoice = std::function<std::vector<std::uint16_t>(const std::string& peer_address)>;
+// Source ports for a connection to a peer, `count` of them, distinct from other connections'; see Runtime.
+using PortChoice = std::function<std::vector<std::uint16_t>(const Gid& peer, std::size_t count)>;
 
 struct SessionSetup {
-  std::shared_ptr<OpenDevice> device;
+  std::vector<std::shared_ptr<OpenDevice>> devices;
+  std::string device_name;  // of all of them: "mlx5_0:1", "mlx5_0:1+mlx5_1:1"
   Options options;
   PortChoice choose_ports;
-  std::uint64_t listener = 0;         // connecting: from the handle; accepting: this listener's
-  std::string host;                   // this host's name, for messages of the peer
-  std::uint64_t settings_digest = 0;  // settings::job_wide_digest
-  std::function<void(const std::string& peer)>
-      settings_differ;  // told where the peer's digest is another; control thread
+  std::shared_ptr<paths::PathBudget> budget;  // connecting side
+  std::uint64_t listener = 0;                 // connecting: from the handle; accepting: this listener's
+  Secret secret{};                            // the same
+  std::size_t peer_devices = 1;               // connecting: from the handle
+  Gid peer_gid{};                             // the same; of its first device
+  std::string host;                           // this host's name, for messages of the peer
+  std::uint64_t settings_digest = 0;          // settings::job_wide_digest
+  // One line that is worth a look and no error. Control thread.
+  std::function<void(const std::string& line)> remark;
 };
 
 class Session final : public Task {
@@ -77,10 +87,17 @@ class Session final : public Task {
   bool receive(TimePoint now);
   bool handle_frame(const Frame& frame);
   bool handle_hello(const Frame& frame);
-  bool create_queue_pairs();
+  bool create_queue_pairs(std::size_t paths, std::size_t peer_devices);
   bool begin_proof();
   bool prove();
   bool hand_over();
+  Result<std::vector<transfer::FlushPath>> create_flush_paths() const;
+  std::size_t pairs() const;
+  void look_at_need(TimePoint now);
+  bool handle_growth(const Frame& frame);
+  bool advance_growth(Growth::Reply reply);
+  void stop_growth(const std::string& why, bool tell);
+  GrowthSetup growth_setup(std::size_t paths) const;
   bool send(const std::vector<std::byte>& bytes);
   bool flush_output();
   void note_meant_us();
@@ -99,12 +116,22 @@ class Session final : public Task {
   TimePoint deadline_;
   std::vector<std::byte> input_, output_;
   std::shared_ptr<transfer::PeerState> peer_ = std::make_shared<transfer::PeerState>();
-  std::optional<Endpoint> endpoint_;
+  std::unique_ptr<transfer::Link> link_;    // until it is handed over
+  const transfer::Link* handed_ = nullptr;  // since then; gone when this side has closed
+  ReceiveQueues receive_queues_;
+  std::vector<std::uint16_t> ports_;  // for all paths that the connection may get
+  std::optional<Batch> batch_;
   std::optional<transfer::ClearToSendRing> ring_;
-  std::optional<transfer::FlushPath> flush_;
   std::optional<Hello> peer_hello_;
-  int proven_ = 0;
+  bool proven_ = false;
   bool peer_proven_ = false;
+  std::optional<paths::PathShare> share_;  // connecting side
+  std::size_t paths_ = 0;                  // of this connection so far
+  std::optional<Growth> growth_;
+  bool grown_ = false;  // nothing more to come
+  TimePoint next_look_{};
+  std::chrono::milliseconds look_interval_{10};
+  std::uint64_t sent_before_ = 0;
 
   mutable std::mutex mutex_;  // of what follows: handed from the control thread to NCCL's
   std::optional<Result<Engine>> outcome_;

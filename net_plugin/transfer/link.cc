@@ -1,31 +1,16 @@
 #include "net_plugin/transfer/link.h"
 
+#include <cerrno>
 #include <chrono>
 
 #include "common/text/format.h"
+#include "net_plugin/transfer/completion_hint.h"
 
 namespace weft::transfer {
 namespace {
 
 // After the peer has closed in order, acknowledgements of the last pieces may still be under way.
 constexpr Nanoseconds kGrace = 2'000'000'000;
-
-const char* completion_hint(ibv_wc_status status) {
-  switch (status) {
-    case IBV_WC_RETRY_EXC_ERR:
-      return "nothing came back from the peer: a link, a spine or the peer is down, or the GIDs can't reach each other";
-    case IBV_WC_RNR_RETRY_EXC_ERR:
-      return "the peer had no receive queued";
-    case IBV_WC_REM_ACCESS_ERR:
-      return "the peer's memory was not registered for this address";
-    case IBV_WC_LOC_PROT_ERR:
-      return "local memory was not registered for this address";
-    case IBV_WC_WR_FLUSH_ERR:
-      return "the queue pair was already in the error state";
-    default:
-      return "";
-  }
-}
 
 }  // namespace
 
@@ -46,6 +31,53 @@ void PeerState::set_lost(std::string why) {
   word_.store(Word::lost, std::memory_order_release);
 }
 
+void PeerState::offer(std::unique_ptr<PathBatch> paths) {
+  offered_.store(paths.release(), std::memory_order_release);
+}
+
+std::unique_ptr<PathBatch> PeerState::take_offer() {
+  return std::unique_ptr<PathBatch>(offered_.exchange(nullptr, std::memory_order_acquire));
+}
+
+Link::Link(std::vector<std::shared_ptr<setup::OpenDevice>> opened, std::string text, std::shared_ptr<PeerState> state,
+           std::size_t most_paths)
+    : description(std::move(text)), peer(std::move(state)), most_paths_(most_paths) {
+  for (auto& device : opened)
+    devices.push_back({std::move(device), {}});
+  paths.reserve(most_paths);
+  cqs.reserve(2 * devices.size());
+}
+
+Link::~Link() {
+  // Paths on offer refer to this link's receive queues.
+  peer->take_offer();
+  paths.clear();
+  cqs.clear();
+}
+
+void Link::add(PathBatch& batch) {
+  for (verbs::CompletionQueue& cq : batch.cqs)
+    cqs.push_back(std::move(cq));
+  for (DataPath& path : batch.paths)
+    paths.push_back(std::move(path));
+  batch.cqs.clear();
+  batch.paths.clear();
+}
+
+Error completion_error(const ibv_wc& completion, const std::vector<DataPath>& paths, verbs::Verbs& verbs,
+                       const std::string& where, std::uint32_t vendor_id) {
+  std::string which = text::format("queue pair {}", completion.qp_num);
+  for (std::size_t i = 0; i < paths.size(); i++) {
+    if (paths[i].qp->qp_num != completion.qp_num) continue;
+    which = text::format("path {} (source port {}, the peer's {}, queue pair {})", i, paths[i].port, paths[i].peer_port,
+                         completion.qp_num);
+  }
+  // Only these fields of a completion are defined after an error (ibv_poll_cq(3); field report F67).
+  return Error{text::format("{} completed with {} ({}), {}", which, verbs.wc_status_str(completion.status),
+                            int(completion.status), vendor_error_text(completion.vendor_err, vendor_id)),
+               where, 0, completion_hint(completion.status)};
+}
+
 bool Link::fail(Error error, bool remote) {
   if (!failure_) {
     if (error.where.empty()) error.where = description;
@@ -55,30 +87,27 @@ bool Link::fail(Error error, bool remote) {
 }
 
 bool Link::fail_completion(const ibv_wc& completion) {
-  std::string which = text::format("queue pair {}", completion.qp_num);
-  for (std::size_t i = 0; i < paths.size(); i++) {
-    if (paths[i].qp->qp_num != completion.qp_num) continue;
-    which = text::format("path {} (source port {}, the peer's {}, queue pair {})", i, paths[i].port, paths[i].peer_port,
-                         completion.qp_num);
-  }
-  return fail(Error{text::format("{} completed with {} ({}), vendor error 0x{:x} ({})", which,
-                                 device->verbs().wc_status_str(completion.status), int(completion.status),
-                                 completion.vendor_err, completion.vendor_err),
-                    description, 0, completion_hint(completion.status)});
+  return fail(completion_error(completion, paths, verbs(), description, devices.front().opened->port().vendor_id));
 }
 
 bool Link::fail_post(const char* call, int code, int path) {
+  const char* hint = code == ENOMEM ? "the queue is full: a defect of Weft's own bookkeeping, please report it"
+                     : code == EINVAL
+                         ? "the queue pair takes no work requests (any more), or the driver none of this kind"
+                         : "";
   return fail(
       system_error(text::format("{} on path {} (source port {}) failed", call, path, paths[std::size_t(path)].port),
-                   code, description),
+                   code, description, hint),
       false);
 }
 
 bool Link::healthy(bool waiting, Nanoseconds now) {
   if (failure_) return false;
-  if (const int event = device->fatal_event.load(std::memory_order_relaxed)) {
-    return fail(Error{text::format("fatal event on {}: {}", device->name(),
-                                   device->verbs().event_type_str(ibv_event_type(event - 1))),
+  for (const LinkDevice& one : devices) {
+    const int event = one.opened->fatal_event.load(std::memory_order_relaxed);
+    if (event == 0) continue;
+    return fail(Error{text::format("fatal event on {}: {}", one.opened->name(),
+                                   verbs().event_type_str(ibv_event_type(event - 1))),
                       description, 0, "look at the kernel log of this host"},
                 false);
   }

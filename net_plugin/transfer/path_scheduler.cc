@@ -9,64 +9,75 @@ namespace {
 constexpr double kWeight = 0.25;
 // Weight of the newest measurement of any path in the average over all.
 constexpr double kAverageWeight = 1.0 / 16;
-// A path's queue may last so many times what a piece takes on average. A path which is alone on its spine is faster than
-// the average and so holds several pieces, which keeps it from running dry between a completion and the next post. More
-// would let a message wait behind another on one path: NCCL's rings then wait for it.
-constexpr double kDepth = 1.0;
+// A path is less crowded than the others when its pieces take less than this part of what pieces take on average. It
+// must stay below 1: were paths equal, a queue would otherwise lengthen the average and the average the queue.
+constexpr double kClearlyLess = 0.75;
+// So many pieces more than rate x delay may be under way: between a completion and the next post the link must not fall
+// idle.
+constexpr double kFewPieces = 2;
 // Smaller pieces say more about the fixed part of a round trip than about a path's share of the link.
 constexpr std::size_t kSmallestMeasured = 4096;
-// An idle path is passed over while its piece would take so many times longer than the queue of the others may last …
-constexpr double kTooSlow = 6.0;
-// … but tried again when its measurement is older than so many times what it said.
+// Paths may become longer: what is known of the delay grows by half in so many nanoseconds, if nothing shorter comes.
+// Much sooner, and a queue that never empties would pass for delay.
+constexpr double kDelayAge = 60e9;
+// A path is left out towards the end when its piece would arrive so many times later than all the rest …
+constexpr double kTooLate = 1.5;
+// … unless its measurement is older than so many times what it said.
 constexpr double kStale = 8.0;
 
 }  // namespace
 
-PathScheduler::PathScheduler(int paths) : paths_(std::size_t(paths)) {}
+PathScheduler::PathScheduler(int paths, int most) {
+  paths_.reserve(std::size_t(std::max(paths, most)));
+  paths_.resize(std::size_t(paths));
+}
+
+void PathScheduler::grow(int paths) {
+  paths_.resize(std::size_t(paths));
+  // Messages are cut into smaller pieces now.
+  piece_time_ = 0;
+}
 
 double PathScheduler::expected(const Path& path, std::size_t bytes) const {
-  return path.time_per_byte * double(path.under_way + bytes);
+  return std::max(delay_, path.time_per_byte * double(path.under_way + bytes));
 }
 
-Nanoseconds PathScheduler::depth() const {
-  return Nanoseconds(kDepth * piece_time_);
+bool PathScheduler::may_queue(const Path& path, std::size_t bytes) const {
+  if (path.time_per_byte == 0) return false;
+  if (double(under_way_ + bytes) <= rate_ * delay_ + kFewPieces * double(bytes)) return true;
+  // Its pieces may wait behind those of other paths, however few it holds; and it may have stopped with many.
+  return std::max(path.piece_time, path.time_per_byte * double(path.under_way)) < kClearlyLess * piece_time_;
 }
 
-int PathScheduler::choose(std::size_t bytes, Nanoseconds now) const {
-  int best = -1, slow = -1;
-  double best_time = 0, slow_time = 0;
-  bool all_idle = true;
-  const double deep = double(depth());
-  for (int i = 0; i < int(paths_.size()); i++) {
-    const int candidate = (turn_ + i) % int(paths_.size());
+int PathScheduler::choose(std::size_t bytes, std::size_t left, Nanoseconds now) const {
+  const int count = int(paths_.size());
+  const double rest = rate_ > 0 ? double(under_way_ + bytes + left) / rate_ : 0;
+  int best = -1, late = -1;
+  double best_time = 0, late_time = 0;
+  for (int i = 0; i < count; i++) {
+    int candidate = turn_ + i;
+    if (candidate >= count) candidate -= count;
     const Path& path = paths_[std::size_t(candidate)];
+    if (path.under_way != 0 && !may_queue(path, bytes)) continue;
     const double time = expected(path, bytes);
-    if (path.under_way == 0) {
-      const bool fresh = now - path.measured_at < Nanoseconds(kStale * time);
-      if (time > kTooSlow * deep && fresh) {
-        if (slow < 0 || time < slow_time) {
-          slow = candidate;
-          slow_time = time;
-        }
-        continue;
+    if (time > kTooLate * rest && now - path.measured_at < Nanoseconds(kStale * time)) {
+      if (late < 0 || time < late_time) {
+        late = candidate;
+        late_time = time;
       }
-    } else if (path.time_per_byte == 0 || path.time_per_byte * double(path.under_way) >= deep) {
-      all_idle = false;
-      continue;
-    } else {
-      all_idle = false;
-    }
-    if (best < 0 || time < best_time) {
+    } else if (best < 0 || time < best_time) {
       best = candidate;
       best_time = time;
     }
   }
-  // With nothing under way nothing will complete either: the least slow path then has to do.
-  return best < 0 && all_idle ? slow : best;
+  // With nothing under way nothing will complete either: the least late path then has to do.
+  return best < 0 && pieces_ == 0 ? late : best;
 }
 
 std::size_t PathScheduler::posted(int path, std::size_t bytes) {
   turn_ = (path + 1) % int(paths_.size());
+  pieces_++;
+  under_way_ += bytes;
   return paths_[std::size_t(path)].under_way += bytes;
 }
 
@@ -74,11 +85,25 @@ void PathScheduler::completed(int index, std::size_t bytes, std::size_t under_wa
                               Nanoseconds now) {
   Path& path = paths_[std::size_t(index)];
   path.under_way -= bytes;
+  under_way_ -= bytes;
+  pieces_--;
   if (bytes < kSmallestMeasured) return;
-  const double sample = double(now - posted_at) / double(under_way), piece = sample * double(bytes);
-  path.time_per_byte = path.time_per_byte == 0 ? sample : path.time_per_byte + kWeight * (sample - path.time_per_byte);
+  const Nanoseconds took = std::max<Nanoseconds>(1, now - posted_at);
+  const double sample = double(took) / double(under_way);
   path.measured_at = now;
-  piece_time_ = piece_time_ == 0 ? piece : piece_time_ + kAverageWeight * (piece - piece_time_);
+  if (path.time_per_byte == 0) {
+    path.time_per_byte = sample;
+    path.piece_time = double(took);
+  } else {
+    rate_ -= 1 / path.time_per_byte;
+    path.time_per_byte += kWeight * (sample - path.time_per_byte);
+    path.piece_time += kWeight * (double(took) - path.piece_time);
+  }
+  rate_ = std::max(0.0, rate_) + 1 / path.time_per_byte;
+  const double aged = delay_ * (1 + double(now - delay_at_) / (2 * kDelayAge));
+  delay_ = delay_ == 0 ? double(took) : std::min(aged, double(took));
+  delay_at_ = now;
+  piece_time_ = piece_time_ == 0 ? double(took) : piece_time_ + kAverageWeight * (double(took) - piece_time_);
 }
 
 }  // namespace weft::transfer

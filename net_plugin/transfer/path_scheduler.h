@@ -1,10 +1,15 @@
 // Which path takes the next piece. Pure: no verbs, no clock of its own; times are nanoseconds of any steady clock.
 //
-// Every path is judged by what it did: the time a piece took divided by the bytes that were under way on the path when
-// the piece was posted is the path's time per byte, queueing behind other traffic of the same spine included. A piece
-// goes where it is expected to arrive first, and only while that path's queue is short: the rest of the message stays
-// with the sender, so that paths which turn out faster take more of it. A path on a crowded spine therefore takes less,
-// a path that stands still takes one piece.
+// Every path is judged by what it did. Of each piece we know how long it took and how many bytes were under way on its
+// path when it was posted; from these come the time per byte of each path and, of all together, the rate and the
+// shortest time, which is the delay with no queue. An idle path may always take a piece. A path that holds one may take
+// another
+//   * while all paths together hold less than rate x delay and a little more: the link is long, or there are few paths,
+//   or
+//   * while what it holds takes clearly less time than pieces do on average: it is less crowded than the others.
+// A piece goes where it is expected to arrive first; the rest of a message stays with the sender, so that paths which
+// turn out faster take more of it. Towards the end of what there is to send, a path on which a piece would arrive after
+// all the rest is left out. A path on a crowded spine therefore takes less, a path that stands still takes one piece.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +22,13 @@ using Nanoseconds = std::uint64_t;
 
 class PathScheduler {
  public:
-  explicit PathScheduler(int paths);
+  // `most`: so many paths may there be later; grow() then allocates nothing.
+  explicit PathScheduler(int paths, int most = 0);
+  // There are `paths` now, more than before.
+  void grow(int paths);
 
-  // The path for a piece of `bytes`, or -1: wait until something completes.
-  int choose(std::size_t bytes, Nanoseconds now) const;
+  // The path for a piece of `bytes`, with `left` more bytes to come after it, or -1: wait until something completes.
+  int choose(std::size_t bytes, std::size_t left, Nanoseconds now) const;
 
   // Bytes under way on the path including this piece: keep it and give it back with completed().
   std::size_t posted(int path, std::size_t bytes);
@@ -28,21 +36,27 @@ class PathScheduler {
 
   int paths() const { return int(paths_.size()); }
   std::size_t under_way(int path) const { return paths_[std::size_t(path)].under_way; }
-  // The queue that a path may have, as the time that it takes to drain.
-  Nanoseconds depth() const;
+  // What a piece takes at present, on average over the paths.
+  Nanoseconds piece_time() const { return Nanoseconds(piece_time_); }
 
  private:
   struct Path {
     std::size_t under_way = 0;
     double time_per_byte = 0;  // nanoseconds; 0: nothing measured yet
+    double piece_time = 0;     // nanoseconds
     Nanoseconds measured_at = 0;
   };
   double expected(const Path& path, std::size_t bytes) const;
+  bool may_queue(const Path& path, std::size_t bytes) const;
 
   std::vector<Path> paths_;
-  // What a piece takes on a path, on average over the paths: the time that its bytes wait for their share of the link.
   double piece_time_ = 0;
-  int turn_ = 0;  // where the search starts: equal paths take turns
+  double rate_ = 0;   // bytes per nanosecond, of all paths together
+  double delay_ = 0;  // nanoseconds; 0: not known
+  Nanoseconds delay_at_ = 0;
+  std::size_t under_way_ = 0;
+  int pieces_ = 0;  // under way
+  int turn_ = 0;    // where the search starts: equal paths take turns
 };
 
 }  // namespace weft::transfer

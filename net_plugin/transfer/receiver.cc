@@ -16,15 +16,15 @@ constexpr std::uint32_t kSignalEvery = 16;
 // Receives are queued again in lists of at least so many, to ring the doorbell less often.
 constexpr int kQueueBatch = 16;
 
-// wr_id: what completed, and on which path.
+// wr_id: what completed, and on which path, device or receive queue.
 enum class Work : std::uint64_t { receive = 0, record = 1, flush = 2 };
-std::uint64_t tag(Work work, int path) {
-  return std::uint64_t(work) << 32 | std::uint64_t(path);
+std::uint64_t tag(Work work, int index) {
+  return std::uint64_t(work) << 32 | std::uint64_t(index);
 }
 Work work_of(std::uint64_t id) {
   return Work(id >> 32);
 }
-int path_of(std::uint64_t id) {
+int index_of(std::uint64_t id) {
   return int(id & 0xffffffff);
 }
 
@@ -35,46 +35,96 @@ bool reaches_device_memory(const Receive* receives, int count) {
 
 }  // namespace
 
-Receiver::Receiver(std::unique_ptr<Link> link, const RemoteRing& ring, const PieceLimits& limits, int receives,
-                   std::optional<FlushPath> flush)
+int queue_receives(ibv_srq* srq, ibv_qp* qp, int index, int count) {
+  ibv_recv_wr list[kPollBatch];
+  while (count > 0) {
+    const int run = std::min(count, kPollBatch);
+    for (int i = 0; i < run; i++) {
+      list[i] = {};
+      list[i].wr_id = tag(Work::receive, index);
+      list[i].next = i + 1 < run ? &list[i + 1] : nullptr;
+    }
+    ibv_recv_wr* bad = nullptr;
+    if (const int code = srq ? ibv_post_srq_recv(srq, list, &bad) : ibv_post_recv(qp, list, &bad)) return code;
+    count -= run;
+  }
+  return 0;
+}
+
+Receiver::Receiver(std::unique_ptr<Link> link, const RemoteRing& ring, const ReceiveLimits& limits,
+                   std::vector<FlushPath> flush)
     : link_(std::move(link)),
       remote_(ring),
       limits_(limits),
-      receives_(receives),
       flush_(std::move(flush)),
-      paths_(link_->paths.size()),
+      flush_state_(flush_.size()),
       records_(std::make_unique<ClearToSend[]>(kSlots)),
       groups_(std::make_unique<std::array<Group, kSlots>>()) {
+  paths_.reserve(link_->most_paths());
+  paths_.resize(link_->paths.size());
+  owed_.reserve(link_->most_paths());
+  owed_.resize(shared_queues() ? link_->devices.size() : link_->paths.size());
   for (Group& group : *groups_)
     group.request.receiver = this;
   for (Request& request : flushes_)
     request.receiver = this;
 }
 
+Receiver::~Receiver() {
+  give_back(granted_bytes_);
+}
+
 Result<std::unique_ptr<Receiver>> Receiver::create(std::unique_ptr<Link> link, const RemoteRing& ring,
-                                                   const PieceLimits& limits, int receives,
-                                                   std::optional<FlushPath> flush) {
-  std::unique_ptr<Receiver> receiver(new Receiver(std::move(link), ring, limits, receives, std::move(flush)));
-  auto region = receiver->link_->device->register_memory(receiver->records_.get(), sizeof(ClearToSend) * kSlots, false);
-  if (!region) return region.take_error();
-  receiver->records_region_ = region.take();
-  const int queues = receiver->link_->srq ? 1 : int(receiver->paths_.size());
-  for (int path = 0; path < queues; path++) {
-    if (!receiver->queue_receives(path, receives)) return receiver->link_->failure()->error;
+                                                   const ReceiveLimits& limits, std::vector<FlushPath> flush) {
+  std::unique_ptr<Receiver> receiver(new Receiver(std::move(link), ring, limits, std::move(flush)));
+  for (const LinkDevice& device : receiver->link_->devices) {
+    auto region = device.opened->register_memory(receiver->records_.get(), sizeof(ClearToSend) * kSlots, false);
+    if (!region) return region.take_error();
+    receiver->records_regions_.push_back(region.take());
   }
   return receiver;
+}
+
+void Receiver::take_new_paths() {
+  if (!link_->peer->has_offer()) [[likely]]
+    return;
+  link_->add(*link_->peer->take_offer());
+  paths_.resize(link_->paths.size());
+  if (!shared_queues()) owed_.resize(link_->paths.size());
+}
+
+bool Receiver::within_incast_limit(std::size_t bytes) const {
+  if (limits_.incast_bytes == 0 || open_ == 0) return true;
+  const std::size_t share = bytes / link_->devices.size();
+  return std::all_of(link_->devices.begin(), link_->devices.end(), [&](const LinkDevice& device) {
+    return device.opened->granted_bytes.load(std::memory_order_relaxed) + share <= limits_.incast_bytes;
+  });
+}
+
+void Receiver::count_granted(std::size_t bytes) {
+  if (limits_.incast_bytes == 0) return;
+  granted_bytes_ += bytes;
+  for (const LinkDevice& device : link_->devices)
+    device.opened->granted_bytes.fetch_add(bytes / link_->devices.size(), std::memory_order_relaxed);
+}
+
+void Receiver::give_back(std::size_t bytes) {
+  if (limits_.incast_bytes == 0) return;
+  granted_bytes_ -= bytes;
+  for (const LinkDevice& device : link_->devices)
+    device.opened->granted_bytes.fetch_sub(bytes / link_->devices.size(), std::memory_order_relaxed);
 }
 
 // How many pieces the sender may use for each message, so that it never meets an empty receive queue; 0: not now.
 int Receiver::grant(const Receive* receives, int count, std::uint16_t* pieces) const {
   int owed = 0;
-  for (const PathState& path : paths_)
-    owed = std::max(owed, path.receives_owed);
-  const int available = receives_ - granted_ - owed;
+  for (const Owed& queue : owed_)
+    owed = std::max(owed, queue.receives);
+  const int available = limits_.receives - granted_ - owed;
   if (available < count) return 0;
   int sum = 0;
   for (int i = 0; i < count; i++) {
-    const int wanted = plan_pieces(receives[i].size, limits_, kMaxPieces).pieces;
+    const int wanted = plan_pieces(receives[i].size, limits_.pieces, kMaxPieces).pieces;
     const int spare = available - sum - (count - 1 - i);
     pieces[i] = std::uint16_t(std::min(wanted, spare));
     sum += pieces[i];
@@ -85,7 +135,10 @@ int Receiver::grant(const Receive* receives, int count, std::uint16_t* pieces) c
 Progress Receiver::receive(const Receive* receives, int count, Request** request) {
   *request = nullptr;
   if (!link_->healthy(true, steady_now())) return Progress::failed;
+  take_new_paths();
+  std::size_t bytes = 0;
   for (int i = 0; i < count; i++) {
+    bytes += receives[i].size;
     if (receives[i].size > kMaxMessage) {
       link_->fail(Error{text::format("a receive of {} bytes", receives[i].size),
                         {},
@@ -99,14 +152,14 @@ Progress Receiver::receive(const Receive* receives, int count, Request** request
   Group& group = (*groups_)[next_ % kSlots];
   std::uint16_t pieces[kMaxGroup];
   const int granted = grant(receives, count, pieces);
-  if (group.request.in_use || granted == 0) {
+  if (group.request.in_use || granted == 0 || !within_incast_limit(bytes)) {
     return poll() ? Progress::not_yet : Progress::failed;
   }
   for (int i = 0; i < count; i++) {
     const std::uint32_t number = next_ + std::uint32_t(i), slot = number % kSlots;
     ClearToSend& record = records_[slot];
     record.address = reinterpret_cast<std::uint64_t>(receives[i].data);
-    record.keys[0] = receives[i].memory->remote_key();
+    std::copy(receives[i].memory->remote_keys.begin(), receives[i].memory->remote_keys.end(), record.keys);
     record.size = std::uint32_t(receives[i].size);
     record.tag = receives[i].tag;
     record.pieces = pieces[i];
@@ -119,6 +172,8 @@ Progress Receiver::receive(const Receive* receives, int count, Request** request
   }
   if (!post_records(next_, count)) return link_->failed() ? Progress::failed : Progress::not_yet;
   granted_ += granted;
+  count_granted(bytes);
+  group.bytes = bytes;
   group.request.kind = RequestKind::receive;
   group.request.in_use = true;
   group.request.number = next_;
@@ -143,6 +198,7 @@ int Receiver::least_busy_path() const {
 // room.
 bool Receiver::post_records(std::uint32_t first, int count) {
   const int index = least_busy_path();
+  const DataPath& where = link_->paths[std::size_t(index)];
   PathState& path = paths_[std::size_t(index)];
   if (path.posted + 2 > kRecordDepth) {
     for (int i = 0; i < count; i++)
@@ -157,21 +213,22 @@ bool Receiver::post_records(std::uint32_t first, int count) {
     ibv_sge segment{};
     segment.addr = reinterpret_cast<std::uint64_t>(&records_[slot]);
     segment.length = std::uint32_t(sizeof(ClearToSend)) * std::uint32_t(run);
-    segment.lkey = records_region_->lkey;
+    segment.lkey = records_regions_[where.device]->lkey;
     ibv_send_wr work{};
     work.wr_id = tag(Work::record, index);
     work.sg_list = &segment;
     work.num_sge = 1;
     work.opcode = IBV_WR_RDMA_WRITE;
+    if (segment.length <= where.inline_bytes) work.send_flags |= IBV_SEND_INLINE;
     path.unsignaled++;
     if (path.unsignaled == kSignalEvery) {
-      work.send_flags = IBV_SEND_SIGNALED;
+      work.send_flags |= IBV_SEND_SIGNALED;
       path.unsignaled = 0;
     }
     work.wr.rdma.remote_addr = remote_.address + slot * sizeof(ClearToSend);
-    work.wr.rdma.rkey = remote_.key;
+    work.wr.rdma.rkey = remote_.keys[where.peer_device];
     ibv_send_wr* bad = nullptr;
-    if (const int code = ibv_post_send(link_->paths[std::size_t(index)].qp.get(), &work, &bad)) {
+    if (const int code = ibv_post_send(where.qp.get(), &work, &bad)) {
       return link_->fail_post("ibv_post_send", code, index);
     }
     path.posted++;
@@ -181,12 +238,18 @@ bool Receiver::post_records(std::uint32_t first, int count) {
   return true;
 }
 
+bool Receiver::flushed(std::uint32_t number) const {
+  return std::all_of(flush_state_.begin(), flush_state_.end(),
+                     [&](const FlushState& device) { return std::int32_t(device.done - number) > 0; });
+}
+
 Progress Receiver::test(Request& request, int* sizes) {
   if (link_->failed()) return Progress::failed;
   const bool flushing = request.kind == RequestKind::flush;
   Group& group = (*groups_)[request.number % kSlots];
-  const auto finished = [&] { return flushing ? std::int32_t(flush_done_ - request.number) > 0 : group.missing == 0; };
+  const auto finished = [&] { return flushing ? flushed(request.number) : group.missing == 0; };
   if (!finished()) {
+    take_new_paths();
     if (!poll()) return Progress::failed;
     if (!finished()) return link_->healthy(open_ > 0, steady_now()) ? Progress::not_yet : Progress::failed;
   }
@@ -198,37 +261,41 @@ Progress Receiver::test(Request& request, int* sizes) {
     granted_ -= granted_of_[number % kSlots];
     arrivals_.close(number);
   }
+  give_back(group.bytes);
   open_--;
   return Progress::done;
 }
 
 bool Receiver::poll() {
   ibv_wc completions[kPollBatch];
-  while (true) {
-    const int count = ibv_poll_cq(link_->cq.get(), kPollBatch, completions);
-    if (count < 0) return link_->fail(Error{"ibv_poll_cq failed", {}, 0, {}}, false);
-    for (int i = 0; i < count; i++) {
-      const ibv_wc& completion = completions[i];
-      const int path = path_of(completion.wr_id);
-      if (completion.status != IBV_WC_SUCCESS) return link_->fail_completion(completion);
-      switch (work_of(completion.wr_id)) {
-        case Work::receive:
-          if (!complete_receive(completion, path)) return false;
-          break;
-        case Work::record:
-          paths_[std::size_t(path)].posted -= kSignalEvery;
-          break;
-        case Work::flush:
-          flush_done_++;
-          break;
+  for (const verbs::CompletionQueue& cq : link_->cqs) {
+    int count = kPollBatch;
+    while (count == kPollBatch) {
+      count = ibv_poll_cq(cq.get(), kPollBatch, completions);
+      if (count < 0) return link_->fail(Error{"ibv_poll_cq failed", {}, 0, {}}, false);
+      for (int i = 0; i < count; i++) {
+        const ibv_wc& completion = completions[i];
+        const int index = index_of(completion.wr_id);
+        if (completion.status != IBV_WC_SUCCESS) return link_->fail_completion(completion);
+        switch (work_of(completion.wr_id)) {
+          case Work::receive:
+            if (!complete_receive(completion, index)) return false;
+            break;
+          case Work::record:
+            paths_[std::size_t(index)].posted -= kSignalEvery;
+            break;
+          case Work::flush:
+            flush_state_[std::size_t(index)].done++;
+            break;
+        }
       }
     }
-    if (count < kPollBatch) return queue_owed();
   }
+  return queue_owed();
 }
 
-bool Receiver::complete_receive(const ibv_wc& completion, int path) {
-  paths_[std::size_t(path)].receives_owed++;
+bool Receiver::complete_receive(const ibv_wc& completion, int queue) {
+  owed_[std::size_t(queue)].receives++;
   const Immediate immediate = unpack(ntohl(completion.imm_data));
   switch (arrivals_.arrived(immediate, completion.byte_len)) {
     case Arrivals::Verdict::completed:
@@ -247,29 +314,13 @@ bool Receiver::complete_receive(const ibv_wc& completion, int path) {
 }
 
 bool Receiver::queue_owed() {
-  for (int i = 0; i < int(paths_.size()); i++) {
-    PathState& path = paths_[std::size_t(i)];
-    if (path.receives_owed < kQueueBatch) continue;
-    if (!queue_receives(i, path.receives_owed)) return false;
-    path.receives_owed = 0;
-  }
-  return true;
-}
-
-bool Receiver::queue_receives(int path, int count) {
-  ibv_recv_wr list[kPollBatch];
-  while (count > 0) {
-    const int run = std::min(count, kPollBatch);
-    for (int i = 0; i < run; i++) {
-      list[i] = {};
-      list[i].wr_id = tag(Work::receive, path);
-      list[i].next = i + 1 < run ? &list[i + 1] : nullptr;
-    }
-    ibv_recv_wr* bad = nullptr;
-    const int code = link_->srq ? ibv_post_srq_recv(link_->srq.get(), list, &bad)
-                                : ibv_post_recv(link_->paths[std::size_t(path)].qp.get(), list, &bad);
-    if (code) return link_->fail_post(link_->srq ? "ibv_post_srq_recv" : "ibv_post_recv", code, path);
-    count -= run;
+  const bool shared = shared_queues();
+  for (std::size_t i = 0; i < owed_.size(); i++) {
+    if (owed_[i].receives < kQueueBatch) continue;
+    ibv_srq* srq = shared ? link_->devices[i].srq.get() : nullptr;
+    const int code = queue_receives(srq, shared ? nullptr : link_->paths[i].qp.get(), int(i), owed_[i].receives);
+    if (code != 0) return link_->fail_post(shared ? "ibv_post_srq_recv" : "ibv_post_recv", code, shared ? 0 : int(i));
+    owed_[i].receives = 0;
   }
   return true;
 }
@@ -277,32 +328,35 @@ bool Receiver::queue_receives(int path, int count) {
 Progress Receiver::flush(const Receive* receives, int count, Request** request) {
   *request = nullptr;
   if (!link_->healthy(false, steady_now())) return Progress::failed;
-  if (!flush_ || !reaches_device_memory(receives, count)) return Progress::done;
+  if (flush_.empty() || !reaches_device_memory(receives, count)) return Progress::done;
   Request& one = flushes_[flush_next_ % flushes_.size()];
   if (one.in_use) {
     link_->fail(Error{"more flushes outstanding than NCCL's limit of 32", {}, 0, {}}, false);
     return Progress::failed;
   }
-  // One read is enough for all buffers of the group: it is ordered behind every earlier write of this NIC.
   const Receive* last = receives + count - 1;
-  while (last->size == 0 || !last->memory->device_memory)
+  while (last->size == 0 || !last->memory || !last->memory->device_memory)
     last--;
-  ibv_sge segment{};
-  segment.addr = reinterpret_cast<std::uint64_t>(flush_->landing.get());
-  segment.length = 1;
-  segment.lkey = flush_->landing_region->lkey;
-  ibv_send_wr work{};
-  work.wr_id = tag(Work::flush, 0);
-  work.sg_list = &segment;
-  work.num_sge = 1;
-  work.opcode = IBV_WR_RDMA_READ;
-  work.send_flags = IBV_SEND_SIGNALED;
-  work.wr.rdma.remote_addr = reinterpret_cast<std::uint64_t>(last->data);
-  work.wr.rdma.rkey = last->memory->remote_key();
-  ibv_send_wr* bad = nullptr;
-  if (const int code = ibv_post_send(flush_->qp.get(), &work, &bad)) {
-    link_->fail(system_error("ibv_post_send of a flush failed", code), false);
-    return Progress::failed;
+  // One read is enough for all buffers of the group, for it is ordered behind every earlier write of its NIC; but every
+  // NIC may have written.
+  for (std::size_t device = 0; device < flush_.size(); device++) {
+    ibv_sge segment{};
+    segment.addr = reinterpret_cast<std::uint64_t>(flush_[device].landing.get());
+    segment.length = 1;
+    segment.lkey = flush_[device].landing_region->lkey;
+    ibv_send_wr work{};
+    work.wr_id = tag(Work::flush, int(device));
+    work.sg_list = &segment;
+    work.num_sge = 1;
+    work.opcode = IBV_WR_RDMA_READ;
+    work.send_flags = IBV_SEND_SIGNALED;
+    work.wr.rdma.remote_addr = reinterpret_cast<std::uint64_t>(last->data);
+    work.wr.rdma.rkey = last->memory->remote_keys[device];
+    ibv_send_wr* bad = nullptr;
+    if (const int code = ibv_post_send(flush_[device].qp.get(), &work, &bad)) {
+      link_->fail(system_error("ibv_post_send of a flush failed", code, link_->devices[device].opened->name()), false);
+      return Progress::failed;
+    }
   }
   one.kind = RequestKind::flush;
   one.in_use = true;

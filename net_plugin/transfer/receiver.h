@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "net_plugin/transfer/arrivals.h"
@@ -23,17 +22,25 @@ namespace weft::transfer {
 inline constexpr std::uint32_t kRecordDepth = 128;
 
 // A queue pair connected to itself: an RDMA READ through it returns after all earlier writes of this NIC to the memory
-// that it reads have become visible.
+// that it reads have become visible. One for each device: each may have written.
 struct FlushPath {
-  verbs::QueuePair qp;
+  verbs::QueuePair qp;                     // reports to the first batch's queue of its device
   std::unique_ptr<std::uint64_t> landing;  // where the byte goes
   verbs::MemoryRegion landing_region;
 };
 
-// Where the sender keeps its ring.
+// Where the sender keeps its ring, and the keys of its devices for it.
 struct RemoteRing {
   std::uint64_t address = 0;
-  std::uint32_t key = 0;
+  std::array<std::uint32_t, kMaxDevices> keys{};
+};
+
+struct ReceiveLimits {
+  PieceLimits pieces;
+  int receives = 0;  // work requests queued for pieces, in each shared receive queue or, without them, each queue pair
+  // Bytes that may be on offer through one device, all connections of the process together; 0: no limit. A connection
+  // may always offer one request, or connections could wait for each other.
+  std::size_t incast_bytes = 0;
 };
 
 struct Receive {
@@ -45,10 +52,10 @@ struct Receive {
 
 class Receiver {
  public:
-  // `receives`: work requests queued for pieces, in the shared receive queue or, without one, in each queue pair.
+  // The queue pairs of `link` have their receives, see queue_receives(). `flush`: one for each device, or none.
   static Result<std::unique_ptr<Receiver>> create(std::unique_ptr<Link> link, const RemoteRing& ring,
-                                                  const PieceLimits& limits, int receives,
-                                                  std::optional<FlushPath> flush);
+                                                  const ReceiveLimits& limits, std::vector<FlushPath> flush);
+  ~Receiver();
 
   // Offers `count` buffers (1 … kMaxGroup) as one request. not_yet: too much is outstanding, ask again.
   Progress receive(const Receive* receives, int count, Request** request);
@@ -64,43 +71,59 @@ class Receiver {
  private:
   struct Group {
     Request request;
-    int missing = 0;  // messages of the group that are not complete
+    int missing = 0;        // messages of the group that are not complete
+    std::size_t bytes = 0;  // on offer
   };
   struct PathState {
     std::uint32_t posted = 0;      // records posted and not known to have completed
     std::uint32_t unsignaled = 0;  // of them, since the last one that will report
-    int receives_owed = 0;         // receives used up and not queued again; entry 0 where there is a shared queue
+  };
+  // Receives used up and not queued again: by device with shared receive queues, else by path.
+  struct Owed {
+    int receives = 0;
+  };
+  struct FlushState {
+    std::uint32_t done = 0;
   };
 
-  Receiver(std::unique_ptr<Link> link, const RemoteRing& ring, const PieceLimits& limits, int receives,
-           std::optional<FlushPath> flush);
+  Receiver(std::unique_ptr<Link> link, const RemoteRing& ring, const ReceiveLimits& limits,
+           std::vector<FlushPath> flush);
 
   int grant(const Receive* receives, int count, std::uint16_t* pieces) const;
   bool post_records(std::uint32_t first, int count);
   bool poll();
   bool complete_receive(const ibv_wc& completion, int path);
-  bool queue_receives(int path, int count);
   bool queue_owed();
   int least_busy_path() const;
+  bool shared_queues() const { return link_->devices.front().srq != nullptr; }
+  bool within_incast_limit(std::size_t bytes) const;
+  void count_granted(std::size_t bytes);
+  void give_back(std::size_t bytes);
+  bool flushed(std::uint32_t number) const;
+  void take_new_paths();
 
   std::unique_ptr<Link> link_;
   RemoteRing remote_;
-  PieceLimits limits_;
-  int receives_;
+  ReceiveLimits limits_;
   int granted_ = 0;  // pieces that the sender may send
-  std::optional<FlushPath> flush_;
+  std::size_t granted_bytes_ = 0;
+  std::vector<FlushPath> flush_;
+  std::vector<FlushState> flush_state_;
   Arrivals arrivals_;
   std::vector<PathState> paths_;
+  std::vector<Owed> owed_;
   std::unique_ptr<ClearToSend[]> records_;  // what post_records writes from
-  verbs::MemoryRegion records_region_;
+  std::vector<verbs::MemoryRegion> records_regions_;
   std::unique_ptr<std::array<Group, kSlots>> groups_;  // by the first message's slot
   std::array<std::uint8_t, kSlots> group_of_{};        // slot of a message -> slot of its group
   std::array<std::uint16_t, kSlots> granted_of_{};
   std::array<Request, 32> flushes_{};  // NCCL has at most NCCL_NET_MAX_REQUESTS outstanding
   std::uint32_t flush_next_ = 0;
-  std::uint32_t flush_done_ = 0;
   std::uint32_t next_ = 0;  // number of the next message
   int open_ = 0;
 };
+
+// Queues `count` receives in `srq` or, where that is null, in `qp`; `index`: the device, or the path. 0 or an errno.
+int queue_receives(ibv_srq* srq, ibv_qp* qp, int index, int count);
 
 }  // namespace weft::transfer

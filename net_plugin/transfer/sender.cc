@@ -13,15 +13,29 @@ namespace {
 // Completions taken from the queue at a time.
 constexpr int kPollBatch = 16;
 
+// wr_id of the last work request of a doorbell, the one that reports: its path, and how many it stands for.
+std::uint64_t report_id(int path, std::uint32_t pieces) {
+  return std::uint64_t(pieces) << 32 | std::uint64_t(path);
+}
+std::size_t path_of(std::uint64_t id) {
+  return std::size_t(id & 0xffffffff);
+}
+std::uint32_t pieces_of(std::uint64_t id) {
+  return std::uint32_t(id >> 32);
+}
+
 }  // namespace
 
-Result<ClearToSendRing> ClearToSendRing::create(const setup::OpenDevice& device) {
+Result<ClearToSendRing> ClearToSendRing::create(const std::vector<LinkDevice>& devices) {
   ClearToSendRing ring;
   ring.records_ = std::make_unique<ClearToSend[]>(kSlots);
-  // Records are polled: they must become visible in the order in which the NIC writes them, hence no relaxed ordering.
-  auto region = device.register_memory(ring.records_.get(), sizeof(ClearToSend) * kSlots, false);
-  if (!region) return region.take_error();
-  ring.region_ = region.take();
+  for (const LinkDevice& device : devices) {
+    // Records are polled: they must become visible in the order in which the NIC writes them, hence no relaxed
+    // ordering.
+    auto region = device.opened->register_memory(ring.records_.get(), sizeof(ClearToSend) * kSlots, false);
+    if (!region) return region.take_error();
+    ring.regions_.push_back(region.take());
+  }
   return ring;
 }
 
@@ -36,9 +50,10 @@ Sender::Sender(std::unique_ptr<Link> link, ClearToSendRing ring, const PieceLimi
     : link_(std::move(link)),
       ring_(std::move(ring)),
       limits_(limits),
-      scheduler_(int(link_->paths.size())),
-      paths_(link_->paths.size()),
+      scheduler_(int(link_->paths.size()), int(link_->most_paths())),
       messages_(std::make_unique<std::array<Message, kSlots>>()) {
+  paths_.reserve(link_->most_paths());
+  paths_.resize(link_->paths.size());
   for (Message& message : *messages_)
     message.request.sender = this;
 }
@@ -71,6 +86,7 @@ Progress Sender::send(const void* data, std::size_t size, int tag, const Registr
   *request = nullptr;
   const Nanoseconds now = steady_now();
   if (!link_->healthy(true, now)) return Progress::failed;
+  take_new_paths();
   if (size > kMaxMessage) {
     link_->fail(Error{text::format("a message of {} bytes", size), {}, 0, "1 GiB is the most that NCCL sends at once"},
                 false);
@@ -91,9 +107,9 @@ Progress Sender::send(const void* data, std::size_t size, int tag, const Registr
   message.request.number = number;
   message.data = static_cast<const std::byte*>(data);
   message.size = size;
-  message.local_key = memory.local_key();
+  message.memory = &memory;
   message.remote_address = record->address;
-  message.remote_key = record->keys[0];
+  std::copy(std::begin(record->keys), std::end(record->keys), message.remote_keys.begin());
   message.number = number;
   message.plan = plan_pieces(size, limits_, record->pieces);
   message.posted = message.acknowledged = 0;
@@ -101,6 +117,8 @@ Progress Sender::send(const void* data, std::size_t size, int tag, const Registr
   matched_ |= 1u << (number - group_);
   advance_group();
   open_++;
+  waiting_bytes_ += size;
+  link_->peer->count_sent(size);
   if (!pump(now)) return Progress::failed;
   *request = &message.request;
   return Progress::done;
@@ -111,6 +129,7 @@ Progress Sender::test(Request& request, int* size) {
   if (link_->failed()) return Progress::failed;
   if (message.acknowledged != message.plan.pieces) {
     const Nanoseconds now = steady_now();
+    take_new_paths();
     if (!poll(now) || !pump(now)) return Progress::failed;
     if (message.acknowledged != message.plan.pieces) {
       return link_->healthy(waiting(), now) ? Progress::not_yet : Progress::failed;
@@ -122,21 +141,36 @@ Progress Sender::test(Request& request, int* size) {
   return Progress::done;
 }
 
+void Sender::take_new_paths() {
+  if (!link_->peer->has_offer()) [[likely]]
+    return;
+  link_->add(*link_->peer->take_offer());
+  paths_.resize(link_->paths.size());
+  scheduler_.grow(int(link_->paths.size()));
+  limits_.paths = int(link_->paths.size());
+}
+
 bool Sender::poll(Nanoseconds now) {
   ibv_wc completions[kPollBatch];
-  while (true) {
-    const int count = ibv_poll_cq(link_->cq.get(), kPollBatch, completions);
-    if (count < 0) return link_->fail(Error{"ibv_poll_cq failed", {}, 0, {}}, false);
-    for (int i = 0; i < count; i++) {
-      const auto index = std::size_t(completions[i].wr_id);
-      if (completions[i].status != IBV_WC_SUCCESS) return link_->fail_completion(completions[i]);
-      PathState& path = paths_[index];
-      const Piece& piece = path.pieces[path.first++ % kSendDepth];
-      scheduler_.completed(int(index), piece.bytes, piece.under_way, piece.posted_at, now);
-      (*messages_)[piece.slot].acknowledged++;
+  for (const verbs::CompletionQueue& cq : link_->cqs) {
+    int count = kPollBatch;
+    while (count == kPollBatch) {
+      count = ibv_poll_cq(cq.get(), kPollBatch, completions);
+      if (count < 0) return link_->fail(Error{"ibv_poll_cq failed", {}, 0, {}}, false);
+      for (int i = 0; i < count; i++) {
+        if (completions[i].status != IBV_WC_SUCCESS) return link_->fail_completion(completions[i]);
+        const std::size_t index = path_of(completions[i].wr_id);
+        PathState& path = paths_[index];
+        // A queue pair completes in order: what reports stands for all before it.
+        for (std::uint32_t left = pieces_of(completions[i].wr_id); left > 0; left--) {
+          const Piece& piece = path.pieces[path.first++ % kSendDepth];
+          scheduler_.completed(int(index), piece.bytes, piece.under_way, piece.posted_at, now);
+          (*messages_)[piece.slot].acknowledged++;
+        }
+      }
     }
-    if (count < kPollBatch) return true;
   }
+  return true;
 }
 
 bool Sender::pump(Nanoseconds now) {
@@ -144,39 +178,68 @@ bool Sender::pump(Nanoseconds now) {
     Message& message = (*messages_)[queue_[queue_first_ % kSlots]];
     while (message.posted != message.plan.pieces) {
       const std::size_t left = message.size - std::size_t(message.posted) * message.plan.bytes;
-      const int path = scheduler_.choose(std::min(left, message.plan.bytes), now);
-      if (path < 0 || paths_[std::size_t(path)].full()) return true;
-      if (!post(message, path, now)) return false;
+      const std::size_t bytes = std::min(left, message.plan.bytes);
+      const int path = scheduler_.choose(bytes, waiting_bytes_ - bytes, now);
+      if (path < 0 || paths_[std::size_t(path)].full()) return ring_doorbells();
+      prepare(message, path, now);
+      if (prepared_ == kMostWork && !ring_doorbells()) return false;
     }
     queue_first_++;
   }
-  return true;
+  return ring_doorbells();
 }
 
-bool Sender::post(Message& message, int index, Nanoseconds now) {
+void Sender::prepare(Message& message, int index, Nanoseconds now) {
   const std::size_t offset = std::size_t(message.posted) * message.plan.bytes;
   const auto bytes = std::uint32_t(std::min(message.size - offset, message.plan.bytes));
-  ibv_sge segment{};
+  const DataPath& where = link_->paths[std::size_t(index)];
+  PathState& path = paths_[std::size_t(index)];
+  ibv_sge& segment = segments_[std::size_t(prepared_)];
   segment.addr = reinterpret_cast<std::uint64_t>(message.data + offset);
   segment.length = bytes;
-  segment.lkey = message.local_key;
-  ibv_send_wr work{};
+  segment.lkey = message.memory->local_keys[where.device];
+  ibv_send_wr& work = work_[std::size_t(prepared_)];
   work.wr_id = std::uint64_t(index);
+  work.next = nullptr;
   work.sg_list = &segment;
   work.num_sge = bytes != 0 ? 1 : 0;
   work.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  work.send_flags = IBV_SEND_SIGNALED;
+  // The processor copies an inlined message itself, which it can't from GPU memory.
+  work.send_flags = bytes <= where.inline_bytes && !message.memory->device_memory ? unsigned(IBV_SEND_INLINE) : 0;
   work.imm_data = htonl(pack({std::uint16_t(message.number), std::uint8_t(message.posted), message.plan.pieces}));
   work.wr.rdma.remote_addr = message.remote_address + offset;
-  work.wr.rdma.rkey = message.remote_key;
-  ibv_send_wr* bad = nullptr;
-  if (const int code = ibv_post_send(link_->paths[std::size_t(index)].qp.get(), &work, &bad)) {
-    return link_->fail_post("ibv_post_send", code, index);
-  }
-  PathState& path = paths_[std::size_t(index)];
+  work.wr.rdma.rkey = message.remote_keys[where.peer_device];
+  if (path.chain_last == kNone)
+    path.chain_first = prepared_;
+  else
+    work_[std::size_t(path.chain_last)].next = &work;
+  path.chain_last = prepared_++;
   path.pieces[path.next++ % kSendDepth] = {std::uint8_t(message.number % kSlots), bytes,
                                            scheduler_.posted(index, bytes), now};
   message.posted++;
+  waiting_bytes_ -= bytes;
+}
+
+// One list of work requests for each path; only the last of a list reports its completion.
+bool Sender::ring_doorbells() {
+  for (int i = 0; i < prepared_; i++) {
+    const int index = int(path_of(work_[std::size_t(i)].wr_id));
+    PathState& path = paths_[std::size_t(index)];
+    if (path.chain_first != i) continue;
+    std::uint32_t pieces = 0;
+    for (const ibv_send_wr* one = &work_[std::size_t(i)]; one; one = one->next)
+      pieces++;
+    ibv_send_wr& last = work_[std::size_t(path.chain_last)];
+    last.wr_id = report_id(index, pieces);
+    last.send_flags |= IBV_SEND_SIGNALED;
+    path.chain_first = path.chain_last = kNone;
+    ibv_send_wr* bad = nullptr;
+    if (const int code = ibv_post_send(link_->paths[std::size_t(index)].qp.get(), &work_[std::size_t(i)], &bad)) {
+      prepared_ = 0;
+      return link_->fail_post("ibv_post_send", code, index);
+    }
+  }
+  prepared_ = 0;
   return true;
 }
 

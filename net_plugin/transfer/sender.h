@@ -25,16 +25,17 @@ inline constexpr std::uint32_t kSendDepth = 64;
 // The ring into which the receiver writes its records: registered memory of the sender.
 class ClearToSendRing {
  public:
-  static Result<ClearToSendRing> create(const setup::OpenDevice& device);
+  // Registered with each of `devices`: the receiver may write through any of them.
+  static Result<ClearToSendRing> create(const std::vector<LinkDevice>& devices);
   // The record at `number`, or null while it has not come. The result is read-only memory that the NIC has finished
   // writing.
   const ClearToSend* find(std::uint32_t number) const;
   std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(records_.get()); }
-  std::uint32_t remote_key() const { return region_->rkey; }
+  std::uint32_t remote_key(std::size_t device) const { return regions_[device]->rkey; }
 
  private:
   std::unique_ptr<ClearToSend[]> records_;
-  verbs::MemoryRegion region_;
+  std::vector<verbs::MemoryRegion> regions_;
 };
 
 class Sender {
@@ -55,9 +56,9 @@ class Sender {
     Request request;
     const std::byte* data = nullptr;
     std::size_t size = 0;
-    std::uint32_t local_key = 0;
+    const Registration* memory = nullptr;  // NCCL keeps it until the request is done
     std::uint64_t remote_address = 0;
-    std::uint32_t remote_key = 0;
+    std::array<std::uint32_t, kMaxDevices> remote_keys{};
     std::uint32_t number = 0;
     PiecePlan plan;
     std::uint16_t posted = 0;        // pieces handed to the paths
@@ -74,14 +75,22 @@ class Sender {
     std::array<Piece, kSendDepth> pieces;
     std::uint32_t first = 0;  // running numbers of the oldest and the next piece
     std::uint32_t next = 0;
+    // Work requests that wait for the doorbell, as indices into Sender::work_; kNone where there are none.
+    int chain_first = kNone;
+    int chain_last = kNone;
     bool full() const { return next - first == kSendDepth; }
   };
+  static constexpr int kNone = -1;
+  // Work requests collected before doorbells are rung: one for each path that got any.
+  static constexpr int kMostWork = 64;
 
   const ClearToSend* match(int tag, std::uint32_t* number) const;
   void advance_group();
   bool poll(Nanoseconds now);
   bool pump(Nanoseconds now);
-  bool post(Message& message, int path, Nanoseconds now);
+  void prepare(Message& message, int path, Nanoseconds now);
+  bool ring_doorbells();
+  void take_new_paths();
   bool waiting() const { return open_ > 0; }
 
   std::unique_ptr<Link> link_;
@@ -89,6 +98,9 @@ class Sender {
   PieceLimits limits_;
   PathScheduler scheduler_;
   std::vector<PathState> paths_;
+  std::array<ibv_send_wr, kMostWork> work_{};
+  std::array<ibv_sge, kMostWork> segments_{};
+  int prepared_ = 0;
   std::unique_ptr<std::array<Message, kSlots>> messages_;
   // Slots whose messages have pieces left to post, in the order of their sends.
   std::array<std::uint8_t, kSlots> queue_{};
@@ -98,6 +110,7 @@ class Sender {
   std::uint32_t group_ = 0;
   std::uint32_t matched_ = 0;
   int open_ = 0;
+  std::size_t waiting_bytes_ = 0;  // of messages begun, not handed to a path yet
 };
 
 }  // namespace weft::transfer

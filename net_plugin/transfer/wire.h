@@ -15,7 +15,7 @@ inline constexpr std::size_t kPieceAlignment = 128;
 // NCCL keeps a message at 1 GiB or below (docs/nccl-interfaces.md §3).
 inline constexpr std::size_t kMaxMessage = std::size_t(1) << 30;
 inline constexpr int kMaxGroup = 8;    // receives posted together
-inline constexpr int kMaxDevices = 4;  // devices of one connection, v11's limit
+inline constexpr int kMaxDevices = 8;  // devices of one connection on one side, v12's limit
 
 // The 32 immediate bits of a piece, most significant first: generation 8, slot 8, piece 8, pieces - 1 8.
 struct Immediate {
@@ -38,7 +38,7 @@ struct alignas(64) ClearToSend {
   std::uint16_t pieces;  // the sender may use up to so many pieces: the receiver has queued receives for them
   std::uint8_t group;    // number of receives posted together
   std::uint8_t index;    // place in the group
-  std::uint32_t reserved[6];
+  std::uint32_t reserved[2];
   std::uint32_t number;  // message number + 1, so that zeroed memory is no record; last in the line
 };
 

@@ -64,6 +64,8 @@ struct Functions {
   ibv_qp* (*create_qp)(ibv_pd*, ibv_qp_init_attr*);
   int (*modify_qp)(ibv_qp*, ibv_qp_attr*, int);
   int (*destroy_qp)(ibv_qp*);
+  int (*query_ece)(ibv_qp*, ibv_ece*);
+  int (*set_ece)(ibv_qp*, ibv_ece*);
   int (*fork_init)();
   int (*mlx5_modify_udp_sport)(ibv_qp*, std::uint16_t);
   bool (*mlx5_is_supported)(ibv_device*);
@@ -128,6 +130,8 @@ class Loaded final : public Verbs {
     return call_.modify_qp(qp, attributes, mask);
   }
   int destroy_qp(ibv_qp* qp) override { return call_.destroy_qp(qp); }
+  int query_ece(ibv_qp* qp, ibv_ece* ece) override { return call_.query_ece ? call_.query_ece(qp, ece) : EOPNOTSUPP; }
+  int set_ece(ibv_qp* qp, ibv_ece* ece) override { return call_.set_ece ? call_.set_ece(qp, ece) : EOPNOTSUPP; }
 
   int modify_qp_udp_sport(ibv_qp* qp, std::uint16_t port) override {
     const bool possible =
@@ -192,6 +196,8 @@ Result<std::unique_ptr<Verbs>> load() {
                  "install rdma-core's libibverbs"};
   }
   ibverbs.find(call.reg_mr_iova2, "ibv_reg_mr_iova2", "IBVERBS_1.8");
+  ibverbs.find(call.query_ece, "ibv_query_ece", "IBVERBS_1.10");
+  ibverbs.find(call.set_ece, "ibv_set_ece", "IBVERBS_1.10");
   ibverbs.find(call.reg_dmabuf_mr, "ibv_reg_dmabuf_mr", "IBVERBS_1.12");
   SharedObject mlx5("libmlx5.so.1");
   mlx5.find(call.mlx5_is_supported, "mlx5dv_is_supported", "MLX5_1.8");

@@ -50,6 +50,9 @@ class Verbs {
   virtual ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) = 0;
   virtual int modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) = 0;
   virtual int destroy_qp(ibv_qp* qp) = 0;
+  // EOPNOTSUPP where libibverbs has no such call.
+  virtual int query_ece(ibv_qp* qp, ibv_ece* ece) = 0;
+  virtual int set_ece(ibv_qp* qp, ibv_ece* ece) = 0;
 
   // mlx5dv_modify_qp_udp_sport: moves a queue pair in RTS to another UDP source port. ENOSYS where libmlx5 or the call
   // is missing, what the vendor's library says otherwise.

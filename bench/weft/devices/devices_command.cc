@@ -24,7 +24,7 @@ Report look() {
   report.warnings = loaded.warnings;
   const auto log = [&report](setup::LogLevel, const std::string& line) { report.remarks.push_back(line); };
   const auto runtime =
-      setup::Runtime::create(verbs::load(), loaded.settings, loaded.error_of(settings::Component::net), log);
+      setup::Runtime::create(verbs::load(), loaded.settings, loaded.error_of(settings::Component::net), false, log);
   report.ports = runtime->ports();
   report.trouble = runtime->trouble();
   // The plugin logs a line for each device as well; here the table has them.

@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <deque>
@@ -53,13 +54,25 @@ struct QueuePair {
   std::uint32_t peer = 0;
   bool broken = false;
   std::size_t posted = 0;
+  std::size_t reported = 0;  // work requests that asked for a completion
+  ibv_ece extensions{};
+  bool extensions_set = false;
   explicit QueuePair(std::uint32_t room) : receives(room) {}
 };
+
+constexpr std::size_t kMaxInline = 256;
 
 struct Work {
   QueuePair* from = nullptr;
   ibv_send_wr request{};
   ibv_sge segment{};
+  std::array<std::uint8_t, kMaxInline> inlined{};
+  bool is_inlined() const { return (request.send_flags & IBV_SEND_INLINE) != 0; }
+};
+
+struct Region {
+  const ibv_context* context = nullptr;
+  std::uint64_t begin = 0, end = 0;
 };
 
 // The C structures come first in ours.
@@ -81,6 +94,13 @@ struct FakeVerbs::Nic {
   int not_ready = 0;
   std::map<ibv_context*, std::deque<ibv_event_type>> events;
   std::vector<std::uint8_t> traffic_classes;
+  std::vector<Region> regions;  // by key
+
+  bool allows(std::uint32_t key, const ibv_context* context, std::uint64_t begin, std::size_t bytes) const {
+    if (key >= regions.size()) return false;
+    const Region& region = regions[key];
+    return region.context == context && begin >= region.begin && begin + bytes <= region.end;
+  }
 
   void complete(QueuePair& qp, ibv_cq* cq, const ibv_wc& completion) {
     ibv_wc entry = completion;
@@ -107,11 +127,21 @@ struct FakeVerbs::Nic {
   }
 
   void execute(const Work& work, QueuePair& to, ibv_wc& completion) {
-    void* local = reinterpret_cast<void*>(work.segment.addr);
+    const void* local = work.is_inlined() ? static_cast<const void*>(work.inlined.data())
+                                          : reinterpret_cast<const void*>(work.segment.addr);
     void* remote = reinterpret_cast<void*>(work.request.wr.rdma.remote_addr);
     const std::size_t bytes = work.request.num_sge != 0 ? work.segment.length : 0;
+    if (bytes != 0 && !work.is_inlined() &&
+        !allows(work.segment.lkey, work.from->verbs.context, work.segment.addr, bytes)) {
+      completion.status = IBV_WC_LOC_PROT_ERR;
+      return;
+    }
+    if (bytes != 0 && !allows(work.request.wr.rdma.rkey, to.verbs.context, work.request.wr.rdma.remote_addr, bytes)) {
+      completion.status = IBV_WC_REM_ACCESS_ERR;
+      return;
+    }
     if (work.request.opcode == IBV_WR_RDMA_READ) {
-      std::memcpy(local, remote, bytes);
+      std::memcpy(reinterpret_cast<void*>(work.segment.addr), remote, bytes);
       return;
     }
     if (work.request.opcode == IBV_WR_RDMA_WRITE) {
@@ -156,8 +186,13 @@ struct FakeVerbs::Nic {
   }
 
   void post(QueuePair& qp, const ibv_send_wr& request) {
-    Work work{&qp, request, request.num_sge != 0 ? *request.sg_list : ibv_sge{}};
+    Work work{&qp, request, request.num_sge != 0 ? *request.sg_list : ibv_sge{}, {}};
     qp.posted++;
+    qp.reported += (request.send_flags & IBV_SEND_SIGNALED) != 0;
+    if (work.is_inlined() && work.segment.length != 0) {
+      if (work.segment.length > kMaxInline) throw std::logic_error("too much to be inlined");
+      std::memcpy(work.inlined.data(), reinterpret_cast<const void*>(work.segment.addr), work.segment.length);
+    }
     if (holding)
       held.push_back(work);
     else
@@ -348,6 +383,8 @@ int FakeVerbs::query_device(ibv_context* context, ibv_device_attr* attributes) {
   attributes->phys_port_cnt = std::uint8_t(known.ports.size());
   attributes->max_qp = known.max_qp;
   attributes->max_qp_wr = known.max_qp_wr;
+  attributes->max_cqe = 1 << 20;
+  attributes->vendor_id = 0x02c9;
   attributes->max_srq = known.max_srq;
   attributes->max_srq_wr = known.max_srq_wr;
   return 0;
@@ -418,7 +455,9 @@ ibv_mr* FakeVerbs::reg_mr(ibv_pd* pd, void* address, std::size_t length, unsigne
   mr->pd = pd;
   mr->addr = address;
   mr->length = length;
-  mr->lkey = mr->rkey = 7;
+  const auto begin = reinterpret_cast<std::uint64_t>(address);
+  nic_->regions.push_back({pd->context, begin, begin + length});
+  mr->lkey = mr->rkey = std::uint32_t(nic_->regions.size() - 1);
   return mr;
 }
 
@@ -430,6 +469,7 @@ ibv_mr* FakeVerbs::reg_dmabuf_mr(ibv_pd*, std::uint64_t, std::size_t, std::uint6
 int FakeVerbs::dereg_mr(ibv_mr* mr) {
   std::lock_guard lock(nic_->mutex);
   nic_->objects--;
+  nic_->regions[mr->lkey] = {};
   delete mr;
   return 0;
 }
@@ -467,7 +507,20 @@ int FakeVerbs::destroy_srq(ibv_srq* srq) {
 ibv_qp* FakeVerbs::create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
   std::lock_guard lock(nic_->mutex);
   nic_->objects++;
+  const DeviceDescription& known = devices_[std::size_t(ours<Context>(pd->context).index)]->description;
+  if (attributes->cap.max_inline_data > known.max_inline) {
+    nic_->objects--;
+    errno = EINVAL;
+    return nullptr;
+  }
+  if (nic_->queue_pairs.size() >= std::size_t(known.queue_pairs_left)) {
+    nic_->objects--;
+    errno = ENOMEM;
+    return nullptr;
+  }
   auto* qp = new QueuePair(attributes->cap.max_recv_wr);
+  attributes->cap.max_inline_data = std::min(known.max_inline, std::uint32_t(kMaxInline));
+  qp->extensions = known.extensions;
   qp->verbs.context = pd->context;
   qp->verbs.qp_num = nic_->next_number++;
   qp->verbs.send_cq = attributes->send_cq;
@@ -492,6 +545,33 @@ int FakeVerbs::destroy_qp(ibv_qp* qp) {
   std::erase_if(nic_->held, [&](const Work& work) { return work.from == mine; });
   delete mine;
   return 0;
+}
+
+int FakeVerbs::query_ece(ibv_qp* qp, ibv_ece* ece) {
+  std::lock_guard lock(nic_->mutex);
+  *ece = ours<QueuePair>(qp).extensions;
+  return ece->vendor_id != 0 ? 0 : EOPNOTSUPP;
+}
+
+// Both can what both offer.
+int FakeVerbs::set_ece(ibv_qp* qp, ibv_ece* ece) {
+  std::lock_guard lock(nic_->mutex);
+  QueuePair& mine = ours<QueuePair>(qp);
+  if (mine.extensions.vendor_id != ece->vendor_id) return EINVAL;
+  mine.extensions.options &= ece->options;
+  mine.extensions_set = true;
+  return 0;
+}
+
+std::uint32_t FakeVerbs::extensions_set(std::uint32_t queue_pair) const {
+  std::lock_guard lock(nic_->mutex);
+  const QueuePair& mine = *nic_->queue_pairs.at(queue_pair);
+  return mine.extensions_set ? mine.extensions.options : 0;
+}
+
+std::size_t FakeVerbs::reported(std::uint32_t queue_pair) const {
+  std::lock_guard lock(nic_->mutex);
+  return nic_->queue_pairs.at(queue_pair)->reported;
 }
 
 int FakeVerbs::modify_qp_udp_sport(ibv_qp*, std::uint16_t) {

@@ -36,6 +36,9 @@ struct DeviceDescription {
   int max_qp_wr = 1 << 14;
   int max_srq = 1 << 10;
   int max_srq_wr = 1 << 14;
+  std::uint32_t max_inline = 256;
+  int queue_pairs_left = 1 << 16;  // of all devices together: the next one fails with ENOMEM
+  ibv_ece extensions{};
   int open_error = 0;
   int query_error = 0;
 };
@@ -61,6 +64,10 @@ class FakeVerbs final : public verbs::Verbs {
   void fail_next(ibv_wc_status status);
   // Counts work posted; tests look at how traffic was spread.
   std::map<std::uint32_t, std::size_t> posted_by_queue_pair() const;
+  // Work requests of a queue pair that asked for a completion.
+  std::size_t reported(std::uint32_t queue_pair) const;
+  // What a queue pair has agreed on with its peer (ibv_set_ece(3)); 0: nothing was set.
+  std::uint32_t extensions_set(std::uint32_t queue_pair) const;
   // Objects that were made and not destroyed: 0 when all handles are gone.
   int objects() const;
   // A NIC without receive buffers in time reports this many times "receiver not ready": never in a correct transport.
@@ -95,6 +102,8 @@ class FakeVerbs final : public verbs::Verbs {
   ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) override;
   int modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) override;
   int destroy_qp(ibv_qp* qp) override;
+  int query_ece(ibv_qp* qp, ibv_ece* ece) override;
+  int set_ece(ibv_qp* qp, ibv_ece* ece) override;
   int modify_qp_udp_sport(ibv_qp* qp, std::uint16_t port) override;
 
  private:

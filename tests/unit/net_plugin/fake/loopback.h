@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,25 +13,43 @@
 
 namespace weft::fake {
 
+struct LoopbackShape {
+  int max_srq = 1024;
+  int devices = 1;            // merged into one where there are more
+  int receiving_devices = 0;  // of the listening side; 0: as many
+  bool all_paths_at_once = true;
+  bool device_memory = false;  // the NICs reach GPU memory
+  std::uint32_t max_inline = 256;
+  int queue_pairs_left = 1 << 16;
+  ibv_ece extensions{};
+  ibv_ece extensions_of_last{};  // of the last device, where it can less
+};
+
 class Loopback {
  public:
-  explicit Loopback(settings::Settings settings = {}, int max_srq = 1024);
+  explicit Loopback(settings::Settings settings = {}, const LoopbackShape& shape = {});
   ~Loopback();
 
   // Both ends of one connection; an error where one of them fails.
   Result<std::pair<transfer::Sender*, transfer::Receiver*>> connect();
-  // On the device of the first connection.
-  transfer::Registration registration(void* data, std::size_t size) const;
+  // On the devices of the first connection's sender or receiver.
+  transfer::Registration registration(void* data, std::size_t size, bool receiving = false,
+                                      bool device_memory = false) const;
+  // Waits until the sender of the last connection has been offered more paths.
+  bool wait_for_growth() const;
 
   FakeVerbs* verbs = nullptr;
   std::unique_ptr<setup::Runtime> runtime;
-  std::string log;
+  std::string log_text() const;
   std::shared_ptr<setup::Control> control;
   std::shared_ptr<setup::Session> sender_session, receiver_session;  // of the last connection
   std::vector<setup::Engine> engines;
 
  private:
   FakeSysfs sysfs_;
+  mutable std::mutex log_mutex_;
+  std::string log_;
+  int sending_device_ = 0, listening_device_ = 0;
 };
 
 }  // namespace weft::fake

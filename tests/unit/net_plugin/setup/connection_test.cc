@@ -157,7 +157,9 @@ class AnyOrder : public testing::TestWithParam<std::tuple<int, int>> {};
 TEST_P(AnyOrder, EveryByteIsRight) {
   const auto [seed, max_srq] = GetParam();
   std::mt19937 random{unsigned(seed)};
-  Loopback loop({}, max_srq);
+  fake::LoopbackShape shape;
+  shape.max_srq = max_srq;
+  Loopback loop({}, shape);
   auto ends = loop.connect();
   ASSERT_TRUE(ends) << ends.error().text();
   auto [sender, receiver] = *ends;

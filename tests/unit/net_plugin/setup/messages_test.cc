@@ -18,13 +18,18 @@ Hello sample() {
   hello.listener = 77;
   hello.host = "node-a";
   hello.process = 42;
-  hello.device = "mlx5_0:1";
-  hello.link_layer = 2;
-  hello.gid = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1};
-  hello.gid_version = 2;
-  hello.path_mtu = 5;
   hello.ring_address = 0x123456789abc;
-  hello.paths = {{17, 99, 49153}, {18, 100, 65535}};
+  PeerDevice device;
+  device.name = "mlx5_0:1";
+  device.link_layer = 2;
+  device.gid = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1};
+  device.gid_version = 2;
+  device.path_mtu = 5;
+  device.ring_key = 0x77;
+  hello.devices = {device};
+  hello.offers.proof_address = 0x1000;
+  hello.offers.proof_keys = {9};
+  hello.offers.paths = {{17, 99, 49153, 0, 0, {1, 2, 3}}, {18, 100, 65535, 0, 0, {}}};
   return hello;
 }
 
@@ -32,7 +37,7 @@ Result<Hello> round_trip(std::vector<std::byte> bytes) {
   auto frame = take_frame(bytes);
   if (!frame) return frame.take_error();
   if (!*frame) return Error{"not whole", {}, 0, {}};
-  return decode_hello(**frame);
+  return decode_hello(**frame, 1);
 }
 
 TEST(Messages, AHelloSurvivesTheWire) {
@@ -41,8 +46,12 @@ TEST(Messages, AHelloSurvivesTheWire) {
   EXPECT_EQ(back->host, "node-a");
   EXPECT_EQ(back->listener, 77u);
   EXPECT_EQ(back->ring_address, 0x123456789abcu);
-  ASSERT_EQ(back->paths.size(), 2u);
-  EXPECT_EQ(back->paths[1].port, 65535);
+  ASSERT_EQ(back->devices.size(), 1u);
+  EXPECT_EQ(back->devices[0].ring_key, 0x77u);
+  ASSERT_EQ(back->offers.paths.size(), 2u);
+  EXPECT_EQ(back->offers.paths[1].port, 65535);
+  EXPECT_EQ(back->offers.paths[0].extensions.options, 2u);
+  EXPECT_EQ(back->offers.proof_keys, std::vector<std::uint32_t>{9});
 }
 
 TEST(Messages, EveryTruncationWaitsForMoreOrIsAnError) {
@@ -57,7 +66,7 @@ TEST(Messages, EveryTruncationWaitsForMoreOrIsAnError) {
   for (std::size_t size = 0; size + kFrameHeader < whole.size(); size++) {
     Frame frame;
     frame.payload.assign(whole.begin() + kFrameHeader, whole.begin() + kFrameHeader + std::ptrdiff_t(size));
-    ASSERT_FALSE(decode_hello(frame).ok()) << size;
+    ASSERT_FALSE(decode_hello(frame, 1).ok()) << size;
   }
 }
 
@@ -90,14 +99,51 @@ TEST(Messages, ObjectionsNameBothSides) {
   const Hello mine = sample();
   EXPECT_FALSE(objection(mine, mine));
   Hello peer = sample();
-  peer.link_layer = 1;
+  peer.devices[0].link_layer = 1;
   EXPECT_THAT(*objection(mine, peer), HasSubstr("link layer mismatch: mlx5_0:1 on node-a has Ethernet"));
   peer = sample();
-  peer.gid = {0xfe, 0x80};
+  peer.devices[0].gid = {0xfe, 0x80};
   EXPECT_THAT(*objection(mine, peer), HasSubstr("link-local IPv6"));
   peer = sample();
-  peer.paths.pop_back();
-  EXPECT_THAT(*objection(mine, peer), HasSubstr("set the same WEFT_PATHS on all ranks"));
+  peer.devices[0].gid_version = 1;
+  EXPECT_THAT(*objection(mine, peer), HasSubstr("RoCE version mismatch"));
+}
+
+TEST(Messages, IndicesThatPointNowhereAreErrors) {
+  Hello hello = sample();
+  hello.offers.paths[1].device = 1;
+  EXPECT_THAT(round_trip(encode_hello(hello)).error().text(), HasSubstr("device 1 of 1"));
+  hello = sample();
+  hello.offers.paths[0].peer_device = 3;
+  EXPECT_THAT(round_trip(encode_hello(hello)).error().text(), HasSubstr("to device 3 of 1"));
+  hello = sample();
+  hello.offers.proof_keys.clear();
+  EXPECT_FALSE(round_trip(encode_hello(hello)).ok());
+  hello = sample();
+  hello.devices[0].path_mtu = 9;
+  EXPECT_THAT(round_trip(encode_hello(hello)).error().text(), HasSubstr("path MTU code 9"));
+  hello = sample();
+  hello.devices.assign(9, hello.devices[0]);
+  hello.offers.proof_keys.assign(9, 1);
+  EXPECT_THAT(round_trip(encode_hello(hello)).error().text(), HasSubstr("a peer with 9 devices"));
+}
+
+// Nothing to refuse for, but worth a line: which side has what.
+TEST(Messages, RemarksNameBothSides) {
+  const Hello mine = sample();
+  EXPECT_TRUE(remarks(mine, mine).empty());
+  Hello peer = sample();
+  peer.host = "node-b";
+  peer.traffic_class = 106;
+  peer.devices[0].path_mtu = 3;
+  peer.settings_digest = 1;
+  peer.plugin_version = "1.2.4";
+  const std::vector<std::string> lines = remarks(mine, peer);
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_THAT(lines[0], HasSubstr("traffic classes: node-a has 0, node-b has 106"));
+  EXPECT_THAT(lines[1], HasSubstr("path MTUs: node-a has 4096, node-b has 1024"));
+  EXPECT_THAT(lines[2], HasSubstr("releases of Weft: node-a has 1.2.3, node-b has 1.2.4"));
+  EXPECT_THAT(lines[3], HasSubstr("node-a and node-b have different values of settings"));
 }
 
 TEST(Handle, BeginsWithTheSocketAddressAsNcclsOwn) {

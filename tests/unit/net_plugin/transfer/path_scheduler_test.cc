@@ -19,10 +19,15 @@ namespace {
 // simulation; shows the policy, not the speed of anything.
 class Simulation {
  public:
-  Simulation(std::vector<double> bytes_per_ns, Nanoseconds delay) : rates_(std::move(bytes_per_ns)), delay_(delay) {
+  Simulation(std::vector<double> bytes_per_ns, Nanoseconds delay)
+      : rates_(std::move(bytes_per_ns)), delays_(rates_.size(), delay) {
     free_at_.resize(rates_.size());
     carried_.resize(rates_.size());
   }
+
+  void set_delay(std::size_t spine, Nanoseconds delay) { delays_[spine] = delay; }
+  // All spines together are faster than the NIC.
+  void set_nic(double bytes_per_ns) { nic_ = bytes_per_ns; }
 
   void add_connection(const std::vector<int>& spine_of_path, std::size_t message, int at_once) {
     connections_.push_back({PathScheduler(int(spine_of_path.size())), spine_of_path, message, at_once, {}, 0, 0});
@@ -45,6 +50,12 @@ class Simulation {
   }
 
   const std::vector<double>& carried() const { return carried_; }
+  // How long pieces took: the longer, the more of them wait in queues.
+  Nanoseconds median_piece_time() {
+    std::nth_element(piece_times_.begin(), piece_times_.begin() + std::ptrdiff_t(piece_times_.size() / 2),
+                     piece_times_.end());
+    return piece_times_[piece_times_.size() / 2];
+  }
 
  private:
   struct Message {
@@ -69,6 +80,7 @@ class Simulation {
 
   void offer(std::size_t index) {
     Connection& connection = connections_[index];
+    connection_ = &connection;
     while (int(connection.messages.size()) < connection.at_once)
       connection.messages.emplace_back();
     const PiecePlan plan = plan_pieces(connection.message, {0, connection.scheduler.paths(), 0}, 256);
@@ -76,20 +88,31 @@ class Simulation {
       Message& message = connection.messages[i];
       while (message.posted < connection.message) {
         const std::size_t bytes = std::min(plan.bytes, connection.message - message.posted);
-        const int path = connection.scheduler.choose(bytes, now_);
+        const int path = connection.scheduler.choose(bytes, left(i, message, bytes), now_);
         if (path < 0) return;
         const int spine = connection.spine_of_path[std::size_t(path)];
+        double arrives = double(now_);
+        if (nic_ > 0) arrives = nic_free_at_ = std::max(nic_free_at_, arrives) + double(bytes) / nic_;
         double& free_at = free_at_[std::size_t(spine)];
-        free_at = std::max(free_at, double(now_)) + double(bytes) / rates_[std::size_t(spine)];
+        free_at = std::max(free_at, arrives) + double(bytes) / rates_[std::size_t(spine)];
         carried_[std::size_t(spine)] += double(bytes);
         message.posted += bytes;
-        events_.push({Nanoseconds(free_at) + delay_, index, connection.first + i, bytes,
+        events_.push({Nanoseconds(free_at) + delays_[std::size_t(spine)], index, connection.first + i, bytes,
                       connection.scheduler.posted(path, bytes), now_, path});
       }
     }
   }
 
+  std::size_t left(std::size_t first, const Message& message, std::size_t bytes) const {
+    const Connection& connection = *connection_;
+    std::size_t sum = connection.message - message.posted - bytes;
+    for (std::size_t i = first + 1; i < connection.messages.size(); i++)
+      sum += connection.message - connection.messages[i].posted;
+    return sum;
+  }
+
   void finish(const Event& event) {
+    piece_times_.push_back(now_ - event.posted_at);
     Connection& connection = connections_[event.connection];
     connection.scheduler.completed(event.path, event.bytes, event.under_way, event.posted_at, now_);
     connection.messages[event.number - connection.first].acknowledged += event.bytes;
@@ -102,7 +125,10 @@ class Simulation {
   }
 
   std::vector<double> rates_;
-  Nanoseconds delay_;
+  std::vector<Nanoseconds> delays_;
+  double nic_ = 0, nic_free_at_ = 0;
+  std::vector<Nanoseconds> piece_times_;
+  const Connection* connection_ = nullptr;
   std::vector<double> free_at_, carried_;
   std::vector<Connection> connections_;
   std::priority_queue<Event> events_;
@@ -149,13 +175,58 @@ TEST(PathScheduler, CrowdedPathsTakeLess) {
   EXPECT_NEAR(simulation.carried()[0] / simulation.carried()[1], 1.0, 0.15);
 }
 
+// More delay than all else takes: its pieces must not hold up the messages of the others.
+TEST(PathScheduler, ADelayedSpineCostsItsOwnShareOnly) {
+  std::mt19937 random(6);
+  Simulation simulation(std::vector<double>(4, kSpine), 500'000);
+  simulation.set_delay(3, 10'500'000);
+  for (int i = 0; i < 2; i++)
+    simulation.add_connection(random_spines(random, 16, 4), 512 * 1024, 4);
+  EXPECT_GE(simulation.run(4 * kSecond), 0.75 * 0.95);
+}
+
+// As on real links: the delay is many times what a piece takes to pass. One path alone must fill the link all the same.
+TEST(PathScheduler, OnePathFillsALongLink) {
+  constexpr double kFast = 50;  // bytes per nanosecond: 400 Gbit/s
+  for (const Nanoseconds delay : {2'000, 10'000, 50'000}) {
+    Simulation simulation({kFast}, delay);
+    simulation.add_connection({0}, 4 << 20, 4);
+    EXPECT_GE(simulation.run(kSecond / 10), 0.95) << delay << " ns";
+    EXPECT_LE(simulation.median_piece_time(), delay + 8 * Nanoseconds(65536 / kFast)) << "a queue for nothing";
+  }
+}
+
+TEST(PathScheduler, ManyPathsFillALongLink) {
+  constexpr double kFast = 12.5;  // 100 Gbit/s each
+  std::mt19937 random(3);
+  Simulation simulation(std::vector<double>(4, kFast), 10'000);
+  for (int i = 0; i < 2; i++)
+    simulation.add_connection(random_spines(random, 24, 4), 1 << 20, 4);
+  EXPECT_GE(simulation.run(kSecond / 50), 0.93);
+}
+
+// Where the NIC is what limits, paths have nothing to gain from a second piece: the queue stays short, whatever the
+// history, and does not creep up.
+TEST(PathScheduler, QueuesStayShortBehindASlowNic) {
+  for (unsigned seed = 0; seed < 20; seed++) {
+    std::mt19937 random(seed);
+    Simulation simulation(std::vector<double>(4, kSpine), 500'000);
+    simulation.set_nic(2 * kSpine);
+    for (int i = 0; i < 2; i++)
+      simulation.add_connection(random_spines(random, 24, 4), 512 * 1024, 4);
+    EXPECT_GE(simulation.run(4 * kSecond), 0.5 * 0.97);
+    // 48 paths with one piece of 8 KiB each.
+    EXPECT_LE(double(simulation.median_piece_time()), 1.5 * 48 * 8192 / (2 * kSpine)) << "seed " << seed;
+  }
+}
+
 TEST(PathScheduler, APathThatStandsStillHoldsOnePiece) {
   PathScheduler scheduler(4);
   Nanoseconds now = 0;
   int held = 0;
   for (int step = 0; step < 1000; step++) {
     now += 1'000'000;
-    const int path = scheduler.choose(16384, now);
+    const int path = scheduler.choose(16384, 1 << 20, now);
     if (path < 0) continue;
     const std::size_t under_way = scheduler.posted(path, 16384);
     if (path == 2)
@@ -170,13 +241,14 @@ TEST(PathScheduler, EqualPathsTakeTurns) {
   PathScheduler scheduler(8);
   std::vector<int> used(8);
   for (int i = 0; i < 8; i++) {
-    const int path = scheduler.choose(16384, 1);
+    const int path = scheduler.choose(16384, 1 << 20, 1);
     ASSERT_GE(path, 0);
     scheduler.posted(path, 16384);
     used[std::size_t(path)]++;
   }
   EXPECT_EQ(used, std::vector<int>(8, 1));
-  EXPECT_EQ(scheduler.choose(16384, 1), -1) << "nothing is known of any path: one piece each until something completes";
+  EXPECT_EQ(scheduler.choose(16384, 1 << 20, 1), -1)
+      << "nothing is known of any path: one piece each until something completes";
 }
 
 // Whatever the history: a path that is idle and measured as good as the others is never refused, and what is under way
@@ -197,7 +269,7 @@ TEST(PathScheduler, KeepsCountUnderRandomHistories) {
       now += random() % 100'000;
       if (random() % 2 == 0) {
         const std::size_t bytes = random() % 65536;
-        const int path = scheduler.choose(bytes, now);
+        const int path = scheduler.choose(bytes, random() % (1 << 22), now);
         if (path < 0) {
           ASSERT_FALSE(open.empty()) << "with nothing under way there is always a path";
           continue;

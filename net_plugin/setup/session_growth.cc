@@ -1,0 +1,87 @@
+// Session: when a connection gets more paths, and the messages about it.
+#include <algorithm>
+
+#include "common/text/format.h"
+#include "net_plugin/setup/session.h"
+
+namespace weft::setup {
+namespace {
+
+// How often the control thread looks whether a connection has sent enough: often while bytes move.
+constexpr std::chrono::milliseconds kShortestLook{10}, kLongestLook{200};
+
+}  // namespace
+
+GrowthSetup Session::growth_setup(std::size_t paths) const {
+  GrowthSetup setup;
+  setup.role = role_;
+  setup.link = handed_;
+  setup.options = setup_.options;
+  setup.peer = peer_hello_->devices;
+  setup.receive_queues = receive_queues_;
+  setup.first = paths_;
+  setup.ports.assign(ports_.begin() + std::ptrdiff_t(paths_), ports_.begin() + std::ptrdiff_t(paths_ + paths));
+  return setup;
+}
+
+void Session::look_at_need(TimePoint now) {
+  if (role_ != Role::sender || grown_ || growth_ || !handed_ || now < next_look_) return;
+  const std::uint64_t sent = peer_->sent();
+  look_interval_ = sent != sent_before_ ? kShortestLook : std::min(2 * look_interval_, kLongestLook);
+  sent_before_ = sent;
+  next_look_ = now + look_interval_;
+  if (sent < setup_.options.grow_after) return;
+  const auto room = (ports_.size() - paths_) / pairs();
+  const int sets = share_->grow();
+  // The budget is taken by others for now; what a connection has never shrinks.
+  if (sets == 0) {
+    next_look_ = now + kLongestLook;
+    return;
+  }
+  growth_.emplace(growth_setup(std::min(room, std::size_t(sets)) * pairs()));
+  deadline_ = now + setup_.options.connect_timeout;
+  advance_growth(growth_->begin());
+}
+
+bool Session::handle_growth(const Frame& frame) {
+  if (state_ != State::watching || !handed_) return true;  // this side is closing
+  if (frame.type == MessageType::grow_stop) {
+    stop_growth(decode_text(frame), false);
+    return true;
+  }
+  if (frame.type == MessageType::grow && role_ == Role::receiver && !growth_) {
+    growth_.emplace(growth_setup(ports_.size() - paths_));
+    deadline_ = std::chrono::steady_clock::now() + setup_.options.connect_timeout;
+  }
+  // A late answer to what was given up.
+  if (!growth_) return true;
+  return advance_growth(growth_->handle(frame));
+}
+
+// Sends what the growth wants to say, and hands the paths over when they are proven on both sides.
+bool Session::advance_growth(Growth::Reply reply) {
+  if (!reply) {
+    stop_growth(reply.error().text(), true);
+    return true;
+  }
+  if (!reply->empty() && !send(*reply)) return false;
+  auto paths = growth_->take_finished();
+  if (!paths) return true;
+  paths_ += paths->paths.size();
+  growth_.reset();
+  grown_ = true;
+  peer_->offer(std::move(paths));
+  return true;
+}
+
+void Session::stop_growth(const std::string& why, bool tell) {
+  if (setup_.remark && growth_) {
+    setup_.remark(text::format("{} <-> {}: goes on with {} paths instead of more: {}", setup_.device_name, peer_name(),
+                               paths_, why));
+  }
+  growth_.reset();
+  grown_ = true;
+  if (tell) send(encode_text(MessageType::grow_stop, why));
+}
+
+}  // namespace weft::setup
