@@ -66,6 +66,19 @@ function(weft_plugin)
   install(TARGETS ${ARG_NAME} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
+# What every test includes, parsed once: the headers take several times longer than a test's own code.
+function(weft_precompiled_for_tests)
+  if(TARGET weft_test_headers)
+    return()
+  endif()
+  add_executable(weft_test_headers EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/cmake/precompiled/tests.cc")
+  target_compile_options(weft_test_headers PRIVATE -O0 -g1)
+  target_link_libraries(weft_test_headers PRIVATE weft_options weft_json_library GTest::gmock GTest::gtest)
+  target_precompile_headers(weft_test_headers PRIVATE
+    <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>
+    <algorithm> <chrono> <filesystem> <fstream> <functional> <map> <memory> <optional> <random> <string> <thread> <vector>)
+endfunction()
+
 # weft_test(NAME name SOURCES … [LINK …] [LABELS …] [TIMEOUT seconds] [ENVIRONMENT NAME=value]): a GoogleTest program, each test known to ctest by name.
 function(weft_test)
   cmake_parse_arguments(ARG "" "NAME;TIMEOUT;ENVIRONMENT" "SOURCES;LINK;LABELS" ${ARGN})
@@ -84,6 +97,8 @@ function(weft_test)
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   # As weft_unoptimised: GoogleTest's assertions.
   target_compile_options(${ARG_NAME} PRIVATE -O0 -g1)
+  weft_precompiled_for_tests()
+  target_precompile_headers(${ARG_NAME} REUSE_FROM weft_test_headers)
   target_link_libraries(${ARG_NAME} PRIVATE weft_options ${ARG_LINK} GTest::gmock GTest::gtest GTest::gtest_main)
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   include(GoogleTest)
@@ -105,4 +120,10 @@ endfunction()
 # take several times longer to optimise than to compile, and the whole must build in minutes on two cores.
 function(weft_unoptimised)
   set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "-O0;-g1")
+endfunction()
+
+# weft_startup_code(FILE …): code of the product that runs when a plugin is loaded or a connection is made, never per message. Full optimisation of
+# <filesystem>, {fmt} and JSON headers costs the build more than all it could save.
+function(weft_startup_code)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "-O1;-g1")
 endfunction()

@@ -84,6 +84,10 @@ Layout layout(const Operation& operation, int rank, int ranks, std::uint64_t ite
       return send_recv_ring(operation, rank, ranks, iteration);
     case Kind::all_to_all:
       return all_to_all(operation, rank, ranks, iteration);
+    case Kind::net_stream:
+    case Kind::net_incast:
+    case Kind::net_ping_pong:
+      break;  // net_job.h
   }
   return {};
 }

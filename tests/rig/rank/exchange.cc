@@ -68,8 +68,7 @@ Result<std::string> Exchange::await(const std::string& name, Deadline deadline) 
       return content.str();
     }
     if (auto state = lost(); !state) return state.take_error();
-    if (std::chrono::steady_clock::now() > deadline)
-      return Error{"rank 0 published nothing in time", path, ETIMEDOUT, {}};
+    if (std::chrono::steady_clock::now() > deadline) return Error{"nobody published it in time", path, ETIMEDOUT, {}};
     std::this_thread::sleep_for(kNap);
   }
 }

@@ -21,7 +21,7 @@ class Exchange {
   Exchange& operator=(Exchange&&) = delete;
   ~Exchange();
 
-  // Rank 0 publishes bytes under a name, the others wait for them.
+  // A rank publishes bytes under a name, others wait for them.
   Result<void> publish(const std::string& name, const std::string& content);
   Result<std::string> await(const std::string& name, Deadline deadline);
 
@@ -30,6 +30,8 @@ class Exchange {
 
   // Tells the ranks that wait, now or later, that this one is lost.
   void fail(int rank);
+  // An error where one has.
+  Result<void> lost() const;
 
  private:
   struct Shared {
@@ -38,7 +40,6 @@ class Exchange {
     std::atomic<std::uint32_t> failed_rank;  // rank + 1, 0 for none
   };
   Exchange(std::string folder, int ranks, Shared* shared);
-  Result<void> lost() const;
 
   std::string folder_;
   std::uint32_t ranks_;

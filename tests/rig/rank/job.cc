@@ -125,7 +125,7 @@ class Job {
         second ? second->at() : first->at(operation.in_place && receive_is_part ? sizes.in_place_offset : 0);
     host_.resize(larger);
 
-    OperationReport outcome{operation, {}, 0, std::nullopt};
+    OperationReport outcome{operation, {}, 0, std::nullopt, {}};
     bool good = true;
     for (int i = 0; i < operation.warmup + operation.iterations && good; i++) {
       const Layout now = layout(operation, file_.rank, file_.ranks, ++iteration_);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/rig/rank/job.h"
+#include "tests/rig/rank/net_job.h"
 
 namespace weft::rank {
 namespace {
@@ -58,7 +59,8 @@ int run(const char* path) {
   if (libraries) {
     // Naps between looks at the stream still leave a margin before the watchdog.
     Watchdog watchdog(deadline + std::chrono::seconds(1), report);
-    run_job(*libraries, *file, *exchange, deadline, report);
+    const bool direct = !file->operations.empty() && is_net(file->operations.front().kind);
+    (direct ? run_net_job : run_job)(*libraries, *file, *exchange, deadline, report);
   } else {
     report.fail({"load", 0, "", libraries.error().text()});
     exchange->fail(file->rank);

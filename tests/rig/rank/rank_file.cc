@@ -9,8 +9,8 @@
 namespace weft::rank {
 namespace {
 
-constexpr const char* kKinds[] = {"all_reduce", "all_gather",     "reduce_scatter", "broadcast",
-                                  "reduce",     "send_recv_ring", "all_to_all"};
+constexpr const char* kKinds[] = {"all_reduce",     "all_gather", "reduce_scatter", "broadcast",  "reduce",
+                                  "send_recv_ring", "all_to_all", "net_stream",     "net_incast", "net_ping_pong"};
 
 bool per_rank_blocks(Kind kind) {
   return kind == Kind::all_gather || kind == Kind::reduce_scatter || kind == Kind::all_to_all;
@@ -30,13 +30,19 @@ Operation read_operation(json::Fields fields, int ranks) {
   operation.warmup = int(fields.integer("warmup", 0, {.low = 0, .high = 100000}));
   operation.in_place = fields.boolean("in_place", false);
   operation.root = int(fields.integer("root", 0, {.low = 0, .high = ranks - 1}));
-  const std::size_t unit = element_size(operation.element) * std::size_t(per_rank_blocks(operation.kind) ? ranks : 1);
+  operation.connections = int(fields.integer("connections", 1, {.low = 1, .high = 1024}));
+  operation.messages = int(fields.integer("messages", 1, {.low = 1, .high = 1'000'000}));
+  operation.in_flight = int(fields.integer("in_flight", 4, {.low = 1, .high = 8}));
+  const std::size_t unit = is_net(operation.kind) ? 1
+                                                  : element_size(operation.element) *
+                                                        std::size_t(per_rank_blocks(operation.kind) ? ranks : 1);
   if (operation.bytes % unit != 0) {
     fields.problem("bytes", text::format("{} is not a multiple of {}", operation.bytes, unit),
                    per_rank_blocks(operation.kind) ? "it must divide into one block of whole elements for each rank"
                                                    : "it must hold whole elements");
   }
-  if (operation.in_place && (operation.kind == Kind::send_recv_ring || operation.kind == Kind::all_to_all)) {
+  if (operation.in_place &&
+      (operation.kind == Kind::send_recv_ring || operation.kind == Kind::all_to_all || is_net(operation.kind))) {
     fields.problem("in_place", text::format("{} has no in-place form", kind), "leave it out or set it to false");
   }
   fields.done();
@@ -47,6 +53,9 @@ Operation read_operation(json::Fields fields, int ranks) {
 
 std::string kind_name(Kind kind) {
   return kKinds[int(kind)];
+}
+bool is_net(Kind kind) {
+  return kind == Kind::net_stream || kind == Kind::net_incast || kind == Kind::net_ping_pong;
 }
 std::vector<std::string> kind_names() {
   return {std::begin(kKinds), std::end(kKinds)};
@@ -67,6 +76,10 @@ Result<RankFile> read_rank_file(const std::string& path) {
   for (json::Fields& operation : fields.objects("operations")) {
     file.operations.push_back(read_operation(operation, std::max(1, file.ranks)));
   }
+  const auto direct = std::count_if(file.operations.begin(), file.operations.end(),
+                                    [](const Operation& operation) { return is_net(operation.kind); });
+  if (direct != 0 && std::size_t(direct) != file.operations.size())
+    fields.problem("operations", "net_* and NCCL's operations in one job", "run them as two");
   fields.done();
   if (auto error = problems.error()) return *error;
   return file;

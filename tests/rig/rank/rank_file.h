@@ -12,10 +12,23 @@
 
 namespace weft::rank {
 
-enum class Kind { all_reduce, all_gather, reduce_scatter, broadcast, reduce, send_recv_ring, all_to_all };
+enum class Kind {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  send_recv_ring,
+  all_to_all,
+  // Through the net interface alone, without NCCL (net_job.h).
+  net_stream,     // the first half of the ranks send to the second half, rank by rank
+  net_incast,     // all others send to rank 0
+  net_ping_pong,  // as net_stream, and back, one message at a time
+};
 
 std::string kind_name(Kind kind);
 std::vector<std::string> kind_names();
+bool is_net(Kind kind);
 
 struct Operation {
   Kind kind = Kind::all_reduce;
@@ -26,6 +39,10 @@ struct Operation {
   int warmup = 0;      // checked, not timed
   bool in_place = false;
   int root = 0;
+  // net_*: per iteration and connection; `bytes` is the size of a message.
+  int connections = 1;  // from a sender to its receiver
+  int messages = 1;
+  int in_flight = 4;
 };
 
 struct RankFile {

@@ -21,10 +21,16 @@ Json operation_json(const OperationReport& report) {
                           {"expected", report.first_wrong->expected},
                           {"got", report.first_wrong->got}};
   }
+  if (!report.message_us.empty()) out["message_us"] = report.message_us;
   return out;
 }
 
 }  // namespace
+
+void Report::set_net(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  net_ = name;
+}
 
 void Report::set_version(int code) {
   std::lock_guard lock(mutex_);
@@ -62,6 +68,7 @@ Result<void> Report::write() {
   if (written_) return {};
   written_ = true;
   Json out = {{"rank", file_.rank}, {"nccl", version_}, {"init_s", init_seconds_}, {"error", nullptr}};
+  if (!net_.empty()) out["net"] = net_;
   if (failure_) {
     out["error"] = {{"call", failure_->call},
                     {"code", failure_->code},

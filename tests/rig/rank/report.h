@@ -26,6 +26,7 @@ struct OperationReport {
   std::vector<double> time_us;  // one per timed iteration
   std::size_t wrong = 0;
   std::optional<Mismatch> first_wrong;
+  std::vector<double> message_us;  // net_*: of each receive, from its offer to its completion
 };
 
 // Threads: may be written from the rank's thread and finished from its watchdog.
@@ -35,6 +36,8 @@ class Report {
 
   void set_version(int code);  // 22907 for 2.29.7
   void set_init_seconds(double seconds);
+  // The transport that was driven directly; empty where NCCL chose.
+  void set_net(const std::string& name);
   void add(OperationReport operation);
   // The first failure is kept; it is the cause, the others follow from it.
   void fail(Failure failure);
@@ -46,7 +49,7 @@ class Report {
   const RankFile& file_;
   Deadline started_;
   mutable std::mutex mutex_;
-  std::string version_;
+  std::string version_, net_;
   double init_seconds_ = 0;
   std::vector<OperationReport> operations_;
   std::optional<Failure> failure_;

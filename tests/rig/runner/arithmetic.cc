@@ -22,12 +22,18 @@ double percentile(const std::vector<double>& sorted, double fraction) {
 Spread spread(std::vector<double> values) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());
-  return {percentile(values, 0.5), percentile(values, 0.05), percentile(values, 0.95)};
+  return {percentile(values, 0.5), percentile(values, 0.05), percentile(values, 0.95), percentile(values, 0.99)};
 }
 
-double bus_factor(rank::Kind kind, int ranks) {
-  const double n = ranks;
-  switch (kind) {
+double bus_factor(const rank::Operation& operation, int ranks) {
+  const double n = ranks, messages = double(operation.connections) * operation.messages;
+  switch (operation.kind) {
+    case rank::Kind::net_stream:
+      return messages;
+    case rank::Kind::net_incast:
+      return messages * (n - 1);
+    case rank::Kind::net_ping_pong:
+      return operation.connections;
     case rank::Kind::all_reduce:
       return 2 * (n - 1) / n;
     case rank::Kind::all_gather:
@@ -42,8 +48,10 @@ double bus_factor(rank::Kind kind, int ranks) {
 double bytes_leaving_a_host(const Scenario& scenario, const rank::Operation& operation) {
   const double hosts = scenario.topology.hosts, bytes = double(operation.bytes);
   if (hosts < 2) return 0;
+  if (operation.kind == rank::Kind::net_stream)
+    return bus_factor(operation, scenario.ranks()) * scenario.gpus_per_host * bytes;
   if (operation.kind == rank::Kind::all_to_all) return scenario.gpus_per_host * (hosts - 1) / hosts * bytes;
-  return bus_factor(operation.kind, scenario.ranks()) * bytes;
+  return bus_factor(operation, scenario.ranks()) * bytes;
 }
 
 double payload_fraction(const Scenario& scenario) {

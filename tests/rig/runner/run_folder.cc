@@ -97,7 +97,10 @@ Json operation_json(const rank::Operation& operation) {
           {"iterations", operation.iterations},
           {"warmup", operation.warmup},
           {"in_place", operation.in_place},
-          {"root", operation.root}};
+          {"root", operation.root},
+          {"connections", operation.connections},
+          {"messages", operation.messages},
+          {"in_flight", operation.in_flight}};
 }
 
 Json rank_json(const Scenario& scenario, const RunFolder& folder, int rank) {

@@ -82,6 +82,9 @@ rank::Operation read_operation(Fields fields, int ranks) {
   operation.warmup = whole(fields, "warmup", 0, 0, 100'000);
   operation.in_place = fields.boolean("in_place", false);
   operation.root = whole(fields, "root", 0, 0, ranks - 1);
+  operation.connections = whole(fields, "connections", 1, 1, 1024);
+  operation.messages = whole(fields, "messages", 1, 1, 1'000'000);
+  operation.in_flight = whole(fields, "in_flight", 4, 1, 8);
   fields.done();
   return operation;
 }

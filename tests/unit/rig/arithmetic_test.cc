@@ -42,12 +42,22 @@ TEST(SpreadTest, OfOneValueIsThatValueAndOfNoneIsZero) {
 
 // The factors are those of nccl-tests' PERFORMANCE.md.
 TEST(BusFactorTest, FollowsNcclTests) {
-  EXPECT_DOUBLE_EQ(bus_factor(rank::Kind::all_reduce, 4), 1.5);
-  EXPECT_DOUBLE_EQ(bus_factor(rank::Kind::all_gather, 4), 0.75);
-  EXPECT_DOUBLE_EQ(bus_factor(rank::Kind::reduce_scatter, 4), 0.75);
-  EXPECT_DOUBLE_EQ(bus_factor(rank::Kind::all_to_all, 4), 0.75);
-  EXPECT_DOUBLE_EQ(bus_factor(rank::Kind::broadcast, 4), 1);
-  EXPECT_DOUBLE_EQ(bus_factor(rank::Kind::reduce, 4), 1);
+  EXPECT_DOUBLE_EQ(bus_factor(operation(rank::Kind::all_reduce, 1000), 4), 1.5);
+  EXPECT_DOUBLE_EQ(bus_factor(operation(rank::Kind::all_gather, 1000), 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(operation(rank::Kind::reduce_scatter, 1000), 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(operation(rank::Kind::all_to_all, 1000), 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(operation(rank::Kind::broadcast, 1000), 4), 1);
+  EXPECT_DOUBLE_EQ(bus_factor(operation(rank::Kind::reduce, 1000), 4), 1);
+}
+
+TEST(BusFactorTest, OfTheNetInterfaceCountsMessages) {
+  rank::Operation several = operation(rank::Kind::net_stream, 1000);
+  several.connections = 3;
+  several.messages = 5;
+  EXPECT_DOUBLE_EQ(bus_factor(several, 4), 15);
+  several.kind = rank::Kind::net_incast;
+  EXPECT_DOUBLE_EQ(bus_factor(several, 5), 60);
+  EXPECT_DOUBLE_EQ(bytes_leaving_a_host(fabric_of(5, 4, 1, 4, 100, 100), several), 60'000);
 }
 
 TEST(ShareTest, AllReduceOfOneRankAHostSendsItsBusBytes) {

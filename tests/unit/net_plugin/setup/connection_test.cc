@@ -324,6 +324,9 @@ TEST(Connection, LeavesNoVerbsObjectAndNoThreadBehind) {
   loop.sender_session.reset();
   loop.receiver_session.reset();
   loop.control.reset();
+  // A thread that has been joined stays in /proc until the kernel has let go of it.
+  for (int look = 0; look < 1000 && threads() != 1; look++)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(threads(), 1u);
   EXPECT_EQ(loop.verbs->objects(), 0);
 }

@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "tests/unit/net_plugin/versions/net_interface.h"
+#include "tests/rig/rank/net_interface.h"
 
 namespace weft::versions {
 namespace {

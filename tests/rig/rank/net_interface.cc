@@ -1,4 +1,4 @@
-#include "tests/unit/net_plugin/versions/net_interface.h"
+#include "tests/rig/rank/net_interface.h"
 
 #include <cstdint>
 #include <cstring>
@@ -30,7 +30,7 @@ class Adapter final : public NetInterface {
   static constexpr bool kHasDeviceHandles = requires(Table table) { table.getDeviceMr; };
 
  public:
-  explicit Adapter(const Table& table) : table_(table) {}
+  Adapter(const Table& table, bool optional) : table_(table), optional_(optional) {}
 
   ncclResult_t init(ncclDebugLogger_t logger) override {
     if constexpr (kHasContext) {
@@ -131,8 +131,9 @@ class Adapter final : public NetInterface {
       return table_.irecv(comm, count, addresses.data(), small.data(), marks.data(), keys.data(), request);
     } else {
       std::vector<std::size_t> large = sizes;
-      // NCCL's marker for "completion is optional": must be overwritten.
-      *request = reinterpret_cast<void*>(std::uintptr_t(1));
+      // NCCL's marker for "completion is optional", which must be overwritten; NCCL's own IB transport then completes a
+      // receive before its data is there.
+      *request = optional_ ? reinterpret_cast<void*>(std::uintptr_t(1)) : nullptr;
       if constexpr (std::is_same_v<Table, ncclNet_v9_t>) {
         return table_.irecv(comm, count, addresses.data(), large.data(), marks.data(), keys.data(), request);
       } else {
@@ -151,32 +152,33 @@ class Adapter final : public NetInterface {
 
  private:
   Table table_;
+  bool optional_;
   void* context_ = nullptr;
 };
 
 template <class Table>
-std::unique_ptr<NetInterface> make(const void* table) {
-  return std::make_unique<Adapter<Table>>(*static_cast<const Table*>(table));
+std::unique_ptr<NetInterface> make(const void* table, bool optional) {
+  return std::make_unique<Adapter<Table>>(*static_cast<const Table*>(table), optional);
 }
 
 }  // namespace
 
-std::unique_ptr<NetInterface> adapt(int version, const void* table) {
+std::unique_ptr<NetInterface> adapt(int version, const void* table, bool optional_receives) {
   switch (version) {
     case 6:
-      return make<ncclNet_v6_t>(table);
+      return make<ncclNet_v6_t>(table, optional_receives);
     case 7:
-      return make<ncclNet_v7_t>(table);
+      return make<ncclNet_v7_t>(table, optional_receives);
     case 8:
-      return make<ncclNet_v8_t>(table);
+      return make<ncclNet_v8_t>(table, optional_receives);
     case 9:
-      return make<ncclNet_v9_t>(table);
+      return make<ncclNet_v9_t>(table, optional_receives);
     case 10:
-      return make<ncclNet_v10_t>(table);
+      return make<ncclNet_v10_t>(table, optional_receives);
     case 11:
-      return make<ncclNet_v11_t>(table);
+      return make<ncclNet_v11_t>(table, optional_receives);
     case 12:
-      return make<ncclNet_v12_t>(table);
+      return make<ncclNet_v12_t>(table, optional_receives);
     default:
       return nullptr;
   }

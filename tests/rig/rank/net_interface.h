@@ -50,7 +50,8 @@ class NetInterface {
   virtual ncclResult_t close_listen(void* comm) = 0;
 };
 
-// `table`: a symbol ncclNetPlugin_v6 … v12 of a library. Null for an unknown version.
-std::unique_ptr<NetInterface> adapt(int version, const void* table);
+// `table`: a symbol ncclNetPlugin_v6 … v12 of a library. Null for an unknown version. `optional_receives`: from v9 on
+// receives are marked as NCCL marks those whose completion it can do without.
+std::unique_ptr<NetInterface> adapt(int version, const void* table, bool optional_receives = true);
 
 }  // namespace weft::versions

@@ -1,0 +1,2 @@
+// Owns the precompiled header of the tests (WeftBuild.cmake), nothing else.
+int main() {}
