@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "common/settings/not_read.h"
 #include "common/text/format.h"
 #include "common/text/nearest.h"
 
@@ -52,6 +53,7 @@ void markdown_rows(std::string& out, bool weft) {
 Loaded load(const std::function<const char*(const char*)>& lookup, const std::vector<std::string>& environment) {
   Loaded loaded;
   read_rows(loaded, lookup);
+  loaded.remarks = remarks_about_not_read(environment);
   std::vector<std::string> known;
   for (const Row& row : table())
     known.push_back(row.name);
@@ -107,6 +109,11 @@ std::string markdown() {
   markdown_rows(out, true);
   out += "\n## NCCL's, with NCCL's meaning\n";
   markdown_rows(out, false);
+  out +=
+      "\n## NCCL's, not read\n\nSet for NCCL's own transports; in the log (INFO) where one is set.\n\n"
+      "| variable | | why |\n|---|---|---|\n";
+  for (const NotRead& one : not_read())
+    out += text::format("| `{}` | {} | {} |\n", one.name, one.verdict, cell(one.why));
   return out;
 }
 

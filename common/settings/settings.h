@@ -22,6 +22,7 @@ struct Settings {
   std::uint64_t seed = 0;
   std::int64_t connect_timeout_ms = 20'000;
   std::int64_t piece_bytes = 0;
+  std::string sysfs_root;
   std::string profile;
   std::string profile_sha256;
 
@@ -31,6 +32,7 @@ struct Settings {
   std::string ib_addr_family = "AF_INET";
   std::string ib_addr_range;
   std::int64_t ib_timeout = 20;
+  std::int64_t ib_qps_per_connection = 1;
   std::int64_t ib_retry_cnt = 7;
   std::int64_t ib_tc = -1;
   std::int64_t ib_fifo_tc = -1;
@@ -73,7 +75,8 @@ struct Loaded {
   Settings settings;
   std::vector<std::string> given;     // names of the variables that were set
   std::vector<std::string> warnings;  // unknown WEFT_ variables, with the nearest name
-  std::vector<Wrong> errors;          // the default stands instead
+  std::vector<std::string> remarks;  // NCCL's variables that are set and have another effect than with NCCL's transport
+  std::vector<Wrong> errors;         // the default stands instead
 
   // The first one that concerns a plugin; the other's values don't.
   std::optional<Error> error_of(Component component) const;

@@ -141,6 +141,8 @@ std::vector<Row> make_table() {
       integer("WEFT_CONNECT_TIMEOUT_MS", net, &Settings::connect_timeout_ms, 100, 600'000, "ms",
               "how long a handshake may take before it is an error"),
       job_wide(piece_row()),
+      words("WEFT_SYSFS_ROOT", net, &Settings::sysfs_root, "a path", {},
+            "a folder with another host's sys, read instead of /sys: for tests and for support"),
       words("WEFT_PROFILE", tuner, &Settings::profile, "a path", {},
             "the tuning profile; without it the tuner leaves NCCL's choices alone"),
       words(
@@ -161,7 +163,9 @@ std::vector<Row> make_table() {
       job_wide(integer("NCCL_IB_TIMEOUT", net, &Settings::ib_timeout, 1, 31, "",
                        "the queue pairs' local ACK timeout, 4.096 µs × 2^n; a lost path is noticed after (retries + 1) "
                        "timeouts; 0, which "
-                       "waits for ever, is not allowed")),
+                       "waits for ever, is not allowed; more than 20, as sites set it for one path, counts as 20")),
+      job_wide(integer("NCCL_IB_QPS_PER_CONNECTION", net, &Settings::ib_qps_per_connection, 1, 128, "",
+                       "queue pairs of a connection at least, once it has grown; Weft's own choice is mostly more")),
       job_wide(
           integer("NCCL_IB_RETRY_CNT", net, &Settings::ib_retry_cnt, 0, 7, "", "the queue pairs' transport retries")),
       job_wide(integer("NCCL_IB_TC", net, &Settings::ib_tc, -1, 255, "",

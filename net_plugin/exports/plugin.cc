@@ -72,6 +72,8 @@ ncclResult_t init_once(ncclDebugLogger_t logger, bool merge_cards) {
   for (const std::string& warning : loaded.warnings)
     log(setup::LogLevel::warn, warning);
   log(setup::LogLevel::info, text::format("version {}, {} of its settings given", kVersion, loaded.given.size()));
+  for (const std::string& remark : loaded.remarks)
+    log(setup::LogLevel::info, remark);
   if (loaded.settings.disable) {
     log(setup::LogLevel::info, "WEFT_DISABLE=1: no devices");
     return ncclSuccess;
@@ -81,7 +83,7 @@ ncclResult_t init_once(ncclDebugLogger_t logger, bool merge_cards) {
   }
   auto verbs = verbs::load();
   runtime = setup::Runtime::create(std::move(verbs), loaded.settings, loaded.error_of(settings::Component::net),
-                                   merge_cards, log);
+                                   merge_cards, log, loaded.settings.sysfs_root + "/sys");
   return ncclSuccess;
 }
 

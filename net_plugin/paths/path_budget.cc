@@ -8,7 +8,7 @@ int PathBudget::allowed(std::uint64_t peer, int have) const {
   const auto known = connections_of_.find(peer);
   const int sharing = std::max(1, known == connections_of_.end() ? 1 : known->second);
   const int wanted =
-      std::clamp(limits_.per_peer / sharing, std::min(2, limits_.per_connection), limits_.per_connection);
+      std::clamp(limits_.per_peer / sharing, std::min(limits_.least, limits_.per_connection), limits_.per_connection);
   // At most twice as many as with one path each, where that is more than anybody minds.
   int room = std::max(kFreeExtra, connections_) - (paths_ - connections_);
   // Something is left for the device's other users.

@@ -17,8 +17,9 @@ namespace weft::paths {
 
 struct BudgetLimits {
   int per_connection = 24;
-  int per_peer = 48;  // shared by the connections between two NICs; each may have two whatever their number
+  int per_peer = 48;  // shared by the connections between two NICs
   int device = 0;     // queue pairs that the device has for everybody; 0: not known
+  int least = 2;      // what each connection may have however many share
 };
 
 class PathBudget {

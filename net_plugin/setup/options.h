@@ -11,6 +11,7 @@ namespace weft::setup {
 struct Options {
   int paths = 24;                    // a connection's queue pairs at most, for each pair of devices
   int paths_per_peer = 48;           // of all connections to one peer NIC, as far as they have two each
+  int least_paths = 2;               // that a connection gets however many share
   std::size_t grow_after = 1 << 20;  // bytes sent before a connection gets more than its first path; 0: at once
   std::uint64_t seed = 0;            // for source ports
   std::uint8_t timeout = 20;         // local ACK timeout, 4.096 us * 2^n

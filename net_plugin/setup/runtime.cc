@@ -34,7 +34,10 @@ Options make_options(const settings::Settings& settings) {
   options.incast_bytes = std::size_t(settings.incast_bytes);
   options.extended_establishment = settings.ib_ece_enable;
   options.seed = settings.seed;
-  options.timeout = std::uint8_t(settings.ib_timeout);
+  // An upper bound: with many paths a lost one has to be noticed soon.
+  options.timeout = std::uint8_t(std::min<std::int64_t>(settings.ib_timeout, Options{}.timeout));
+  options.paths = std::max(options.paths, int(settings.ib_qps_per_connection));
+  options.least_paths = std::max(options.least_paths, int(settings.ib_qps_per_connection));
   options.retry_count = std::uint8_t(settings.ib_retry_cnt);
   options.service_level = std::uint8_t(std::max<std::int64_t>(0, settings.ib_sl));
   options.partition_key_index = std::uint16_t(settings.ib_pkey);
@@ -171,7 +174,7 @@ std::shared_ptr<paths::PathBudget> Runtime::budget(const NetDevice& device) {
   std::shared_ptr<paths::PathBudget>& known = budgets_[device.ports.front()];
   if (!known) {
     known = std::make_shared<paths::PathBudget>(
-        paths::BudgetLimits{options_.paths, options_.paths_per_peer, device.max_qp});
+        paths::BudgetLimits{options_.paths, options_.paths_per_peer, device.max_qp, options_.least_paths});
   }
   return known;
 }

@@ -9,9 +9,12 @@ namespace {
 constexpr double kWeight = 0.25;
 // Weight of the newest measurement of any path in the average over all.
 constexpr double kAverageWeight = 1.0 / 16;
+// One that took more than so many times the average counts as that long: pieces that hung on a path which was down must
+// not let the others queue.
+constexpr double kOutlier = 1.5;
 // A path is less crowded than the others when its pieces take less than this part of what pieces take on average. It
 // must stay below 1: were paths equal, a queue would otherwise lengthen the average and the average the queue.
-constexpr double kClearlyLess = 0.75;
+constexpr double kClearlyLess = 0.9;
 // So many pieces more than rate x delay may be under way: between a completion and the next post the link must not fall
 // idle.
 constexpr double kFewPieces = 2;
@@ -103,7 +106,10 @@ void PathScheduler::completed(int index, std::size_t bytes, std::size_t under_wa
   const double aged = delay_ * (1 + double(now - delay_at_) / (2 * kDelayAge));
   delay_ = delay_ == 0 ? double(took) : std::min(aged, double(took));
   delay_at_ = now;
-  piece_time_ = piece_time_ == 0 ? double(took) : piece_time_ + kAverageWeight * (double(took) - piece_time_);
+  if (piece_time_ == 0)
+    piece_time_ = double(took);
+  else
+    piece_time_ += kAverageWeight * (std::min(double(took), kOutlier * piece_time_) - piece_time_);
 }
 
 }  // namespace weft::transfer

@@ -22,9 +22,10 @@ Report look() {
   Report report;
   const settings::Loaded loaded = settings::load();
   report.warnings = loaded.warnings;
+  report.remarks = loaded.remarks;
   const auto log = [&report](setup::LogLevel, const std::string& line) { report.remarks.push_back(line); };
-  const auto runtime =
-      setup::Runtime::create(verbs::load(), loaded.settings, loaded.error_of(settings::Component::net), false, log);
+  const auto runtime = setup::Runtime::create(verbs::load(), loaded.settings, loaded.error_of(settings::Component::net),
+                                              false, log, loaded.settings.sysfs_root + "/sys");
   report.ports = runtime->ports();
   report.trouble = runtime->trouble();
   // The plugin logs a line for each device as well; here the table has them.

@@ -1,7 +1,9 @@
 #include "tests/rig/rank/net_interface.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <tuple>
 #include <type_traits>
 
@@ -73,6 +75,17 @@ class Adapter final : public NetInterface {
       out->plane = theirs.planeId;
     }
     return result;
+  }
+
+  ncclResult_t merge(const std::vector<int>& members, int* device) override {
+    if constexpr (requires { table_.makeVDevice; }) {
+      typename Pointee<1, decltype(table_.makeVDevice)>::type wanted{};
+      if (members.size() > std::size(wanted.devs)) return ncclInvalidUsage;
+      wanted.ndevs = int(members.size());
+      std::copy(members.begin(), members.end(), wanted.devs);
+      return table_.makeVDevice ? table_.makeVDevice(device, &wanted) : ncclInvalidUsage;
+    }
+    return ncclInvalidUsage;
   }
 
   ncclResult_t listen(int device, void* handle, void** comm) override {

@@ -35,6 +35,8 @@ class NetInterface {
   virtual ncclResult_t finalize() = 0;
   virtual ncclResult_t devices(int* count) = 0;
   virtual ncclResult_t properties(int device, Properties* out) = 0;
+  // makeVDevice; ncclInvalidUsage in versions without it.
+  virtual ncclResult_t merge(const std::vector<int>& members, int* device) = 0;
   virtual ncclResult_t listen(int device, void* handle, void** comm) = 0;
   virtual ncclResult_t connect(int device, void* handle, void** comm) = 0;
   virtual ncclResult_t accept(void* listen_comm, void** comm) = 0;

@@ -79,10 +79,12 @@ class Judge {
       for (const auto& operation : results_[std::size_t(rank)]["operations"]) {
         const auto wrong = operation["wrong"].get<std::uint64_t>();
         if (wrong == 0) continue;
+        const std::string what =
+            text::format("rank {}: {} wrong elements in {}", rank, wrong, operation["op"].get<std::string>());
         const auto& first = operation["first_wrong"];
-        fail(text::format("rank {}: {} wrong elements in {}; the first is {}: {} instead of {}", rank, wrong,
-                          operation["op"].get<std::string>(), first["index"].dump(), first["got"].dump(),
-                          first["expected"].dump()));
+        fail(first.is_null() ? what
+                             : text::format("{}; the first is {}: {} instead of {}", what, first["index"].dump(),
+                                            first["got"].dump(), first["expected"].dump()));
       }
     }
     double first_at = 1e9;

@@ -8,6 +8,8 @@
 #include <set>
 #include <sstream>
 
+#include "common/settings/not_read.h"
+
 namespace weft::settings {
 namespace {
 
@@ -102,6 +104,19 @@ TEST(Settings, NamesAreUnique) {
   std::set<std::string> names;
   for (const Row& row : table())
     EXPECT_TRUE(names.insert(row.name).second) << row.name;
+}
+
+// What a site has set for NCCL's own transport must not pass in silence.
+TEST(Settings, VariablesThatAreNotReadSayWhy) {
+  const auto nothing = [](const char*) -> const char* { return nullptr; };
+  const Loaded loaded = load(nothing, {"NCCL_IB_SPLIT_DATA_ON_QPS", "NCCL_CROSS_NIC", "HOME"});
+  ASSERT_EQ(loaded.remarks.size(), 1u) << "NCCL reads NCCL_CROSS_NIC itself";
+  EXPECT_THAT(loaded.remarks[0], testing::HasSubstr("NCCL_IB_SPLIT_DATA_ON_QPS has no effect on Weft (not needed)"));
+  for (const NotRead& one : not_read()) {
+    for (const Row& row : table())
+      EXPECT_NE(row.name, one.name) << "read after all";
+    EXPECT_STRNE(one.why, "");
+  }
 }
 
 TEST(Settings, ThePageInDocsIsUpToDate) {

@@ -9,7 +9,7 @@ namespace weft::paths {
 namespace {
 
 std::shared_ptr<PathBudget> budget(int device = 0) {
-  return std::make_shared<PathBudget>(BudgetLimits{24, 48, device});
+  return std::make_shared<PathBudget>(BudgetLimits{24, 48, device, 2});
 }
 
 TEST(PathBudget, FewConnectionsGetAllTheyMayHave) {

@@ -220,6 +220,27 @@ TEST(PathScheduler, QueuesStayShortBehindASlowNic) {
   }
 }
 
+// A path was down for a while and its pieces took a thousand times longer: the others go on as before.
+TEST(PathScheduler, PiecesThatHungDoNotLengthenTheQueuesOfOthers) {
+  PathScheduler scheduler(8);
+  Nanoseconds now = 0;
+  const auto round = [&](Nanoseconds took) {
+    std::vector<std::pair<int, std::size_t>> posted;
+    for (int path = 0; (path = scheduler.choose(16384, 1 << 24, now)) >= 0;)
+      posted.push_back({path, scheduler.posted(path, 16384)});
+    const Nanoseconds posted_at = now;
+    now += took;
+    for (const auto& [path, under_way] : posted)
+      scheduler.completed(path, 16384, under_way, posted_at, now);
+    return posted.size();
+  };
+  for (int i = 0; i < 50; i++)
+    round(1'000'000);
+  round(1'000'000'000);
+  for (int i = 0; i < 50; i++)
+    EXPECT_LE(round(1'000'000), 24u) << "rounds after the outage: " << i;
+}
+
 TEST(PathScheduler, APathThatStandsStillHoldsOnePiece) {
   PathScheduler scheduler(4);
   Nanoseconds now = 0;

@@ -35,16 +35,21 @@ void logger(ncclDebugLogLevel level, unsigned long, const char*, int, const char
 
 class Versions : public testing::TestWithParam<int> {
  protected:
+  explicit Versions(int nics = 1) : nics_(nics) {}
+
   void SetUp() override {
     folder_ = std::filesystem::temp_directory_path() / ("weft-versions-" + std::to_string(getpid()));
     std::filesystem::create_directories(folder_);
-    const std::string address = "127.19." + std::to_string(getpid() % 250 + 1) + ".2";
-    const nlohmann::json nic = {{"name", "mlx5_0"},
-                                {"netdev", "lo"},
-                                {"address", address},
-                                {"guid", "0x0000000000000001"},
-                                {"gids", {{{"gid", "::ffff:" + address}}}}};
-    std::ofstream(folder_ / "host.json") << nlohmann::json{{"host", "h1"}, {"nics", {nic}}};
+    nlohmann::json nics = nlohmann::json::array();
+    for (int i = 0; i < nics_; i++) {
+      const std::string address = "127.19." + std::to_string(getpid() % 250 + 1) + "." + std::to_string(2 + i);
+      nics.push_back({{"name", "mlx5_" + std::to_string(i)},
+                      {"netdev", "lo"},
+                      {"address", address},
+                      {"guid", "0x000000000000000" + std::to_string(1 + i)},
+                      {"gids", {{{"gid", "::ffff:" + address}}}}});
+    }
+    std::ofstream(folder_ / "host.json") << nlohmann::json{{"host", "h1"}, {"nics", nics}};
     setenv("RIG_HOST_FILE", (folder_ / "host.json").c_str(), 1);
     setenv("NCCL_SOCKET_IFNAME", "lo", 1);
     setenv("WEFT_PATHS", "4", 1);
@@ -64,16 +69,16 @@ class Versions : public testing::TestWithParam<int> {
   }
 
   // As NCCL's service thread: neither call blocks, both are made again and again.
-  void connect() {
+  void connect(int device = 0) {
     char handle[NCCL_NET_HANDLE_MAXSIZE] = {}, copy[NCCL_NET_HANDLE_MAXSIZE];
     void* listening = nullptr;
-    ASSERT_EQ(net_->listen(0, handle, &listening), ncclSuccess);
+    ASSERT_EQ(net_->listen(device, handle, &listening), ncclSuccess);
     ASSERT_TRUE(listening);
     std::memcpy(copy, handle, sizeof copy);
     const auto limit = Clock::now() + std::chrono::seconds(15);
     while ((!send_ || !receive_) && Clock::now() < limit) {
       if (!send_) {
-        ASSERT_EQ(net_->connect(0, copy, &send_), ncclSuccess) << log_text;
+        ASSERT_EQ(net_->connect(device, copy, &send_), ncclSuccess) << log_text;
       }
       if (!receive_) {
         ASSERT_EQ(net_->accept(listening, &receive_), ncclSuccess) << log_text;
@@ -112,6 +117,42 @@ class Versions : public testing::TestWithParam<int> {
     ASSERT_TRUE(received && sends.empty());
   }
 
+  // Sizes of all kinds, every byte checked; closes the connection.
+  void move_messages() {
+    constexpr std::size_t kMost = (2 << 20) + 100;
+    std::vector<std::uint8_t> from(kMost), to(kMost);
+    for (std::size_t i = 0; i < kMost; i++)
+      from[i] = std::uint8_t(i * 31 + i / 253);
+    void *from_memory = nullptr, *to_memory = nullptr;
+    ASSERT_EQ(net_->register_memory(send_, from.data(), kMost, NCCL_PTR_HOST, &from_memory), ncclSuccess);
+    ASSERT_EQ(net_->register_memory(receive_, to.data(), kMost, NCCL_PTR_HOST, &to_memory), ncclSuccess);
+    std::thread progress([&] {
+      for (const std::size_t size : {0, 1, 4097, 100'001, 2 << 20}) {
+        std::fill(to.begin(), to.end(), 0xee);
+        void* receive = start([&](void** request) {
+          return net_->irecv(receive_, {to.data() + 1}, {size + 7}, {5}, {to_memory}, request);
+        });
+        void* send =
+            start([&](void** request) { return net_->isend(send_, from.data() + 3, size, 5, from_memory, request); });
+        int sizes[8] = {};
+        finish(receive, sizes, {send});
+        EXPECT_EQ(sizes[0], int(size));
+        EXPECT_EQ(std::memcmp(to.data() + 1, from.data() + 3, size), 0) << size;
+        EXPECT_EQ(to[size + 1], 0xee);
+        void* flush = reinterpret_cast<void*>(1);
+        EXPECT_EQ(net_->iflush(receive_, to.data() + 1, int(size), to_memory, &flush), ncclSuccess);
+        EXPECT_EQ(flush, nullptr) << "host memory needs no flush";
+      }
+    });
+    progress.join();
+    EXPECT_EQ(net_->deregister(send_, from_memory), ncclSuccess);
+    EXPECT_EQ(net_->deregister(receive_, to_memory), ncclSuccess);
+    EXPECT_EQ(net_->close_send(send_), ncclSuccess);
+    EXPECT_EQ(net_->close_receive(receive_), ncclSuccess);
+    EXPECT_EQ(log_text, "");
+  }
+
+  const int nics_;
   std::filesystem::path folder_;
   void* library_ = nullptr;
   std::unique_ptr<NetInterface> net_;
@@ -145,37 +186,7 @@ TEST_P(Versions, SaysWhatItsDevicesCan) {
 
 TEST_P(Versions, MovesMessages) {
   ASSERT_NO_FATAL_FAILURE(connect());
-  constexpr std::size_t kMost = (2 << 20) + 100;
-  std::vector<std::uint8_t> from(kMost), to(kMost);
-  for (std::size_t i = 0; i < kMost; i++)
-    from[i] = std::uint8_t(i * 31 + i / 253);
-  void *from_memory = nullptr, *to_memory = nullptr;
-  ASSERT_EQ(net_->register_memory(send_, from.data(), kMost, NCCL_PTR_HOST, &from_memory), ncclSuccess);
-  ASSERT_EQ(net_->register_memory(receive_, to.data(), kMost, NCCL_PTR_HOST, &to_memory), ncclSuccess);
-  std::thread progress([&] {
-    for (const std::size_t size : {0, 1, 4097, 100'001, 2 << 20}) {
-      std::fill(to.begin(), to.end(), 0xee);
-      void* receive = start([&](void** request) {
-        return net_->irecv(receive_, {to.data() + 1}, {size + 7}, {5}, {to_memory}, request);
-      });
-      void* send =
-          start([&](void** request) { return net_->isend(send_, from.data() + 3, size, 5, from_memory, request); });
-      int sizes[8] = {};
-      finish(receive, sizes, {send});
-      EXPECT_EQ(sizes[0], int(size));
-      EXPECT_EQ(std::memcmp(to.data() + 1, from.data() + 3, size), 0) << size;
-      EXPECT_EQ(to[size + 1], 0xee);
-      void* flush = reinterpret_cast<void*>(1);
-      EXPECT_EQ(net_->iflush(receive_, to.data() + 1, int(size), to_memory, &flush), ncclSuccess);
-      EXPECT_EQ(flush, nullptr) << "host memory needs no flush";
-    }
-  });
-  progress.join();
-  EXPECT_EQ(net_->deregister(send_, from_memory), ncclSuccess);
-  EXPECT_EQ(net_->deregister(receive_, to_memory), ncclSuccess);
-  EXPECT_EQ(net_->close_send(send_), ncclSuccess);
-  EXPECT_EQ(net_->close_receive(receive_), ncclSuccess);
-  EXPECT_EQ(log_text, "");
+  move_messages();
 }
 
 TEST_P(Versions, GroupsReceivesByTag) {
@@ -227,6 +238,33 @@ TEST_P(Versions, CanBeInitialisedAgain) {
   net_->close_receive(receive_);
 }
 
+// Two NICs as one, as NCCL 2.24 and later ask for it.
+class MergingVersions : public Versions {
+ protected:
+  MergingVersions() : Versions(2) {}
+};
+
+TEST_P(MergingVersions, CarryOneConnectionOverTwoNics) {
+  int merged = -1;
+  ASSERT_EQ(net_->merge({0, 1}, &merged), ncclSuccess);
+  EXPECT_EQ(merged, 2);
+  int count = 0;
+  ASSERT_EQ(net_->devices(&count), ncclSuccess);
+  EXPECT_EQ(count, 3);
+  Properties properties;
+  ASSERT_EQ(net_->properties(merged, &properties), ncclSuccess);
+  EXPECT_EQ(properties.name, "mlx5_0+mlx5_1");
+  EXPECT_EQ(properties.members, 2);
+  EXPECT_EQ(properties.first_member, 0);
+  EXPECT_EQ(properties.speed, 200'000);
+  EXPECT_NE(net_->merge({0, 7}, &merged), ncclSuccess);
+  EXPECT_NE(net_->merge({2, 1}, &merged), ncclSuccess) << "a part that is several already";
+  ASSERT_NO_FATAL_FAILURE(connect(2));
+  move_messages();
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, MergingVersions, testing::Range(9, 13),
+                         [](const auto& one) { return "v" + std::to_string(one.param); });
 INSTANTIATE_TEST_SUITE_P(Of, Versions, testing::Range(6, 13),
                          [](const auto& one) { return "v" + std::to_string(one.param); });
 
