@@ -19,19 +19,40 @@ bool is_fatal(ibv_event_type type) {
   }
 }
 
+// Events that name a port (ibv_get_async_event(3)): those of another port of the same device are not ours (F65).
+bool names_port(ibv_event_type type) {
+  switch (type) {
+    case IBV_EVENT_PORT_ACTIVE:
+    case IBV_EVENT_PORT_ERR:
+    case IBV_EVENT_LID_CHANGE:
+    case IBV_EVENT_PKEY_CHANGE:
+    case IBV_EVENT_SM_CHANGE:
+    case IBV_EVENT_CLIENT_REREGISTER:
+    case IBV_EVENT_GID_CHANGE:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
-bool AsynchronousEvents::step(short, TimePoint) {
+bool AsynchronousEvents::step(short, TimePoint now) {
   const std::shared_ptr<OpenDevice> device = device_.lock();
   if (!device) return false;
   ibv_async_event event{};
   // The descriptor is non-blocking: a failure means that there is no event (any more).
   while (device->verbs().get_async_event(device->context(), &event) == 0) {
     const ibv_event_type type = event.event_type;
-    log_(text::format("{}: event {}", device->name(), device->verbs().event_type_str(type)));
+    const bool ours = !names_port(type) || event.element.port_num == device->port().port;
     device->verbs().ack_async_event(&event);
+    if (!ours) continue;
+    const std::string line = text::format("{}: event {}", device->name(), device->verbs().event_type_str(type));
+    if (const auto told = told_.note(line, now)) log_(*told);
     if (is_fatal(type)) device->fatal_event.store(int(type) + 1, std::memory_order_relaxed);
   }
+  for (const std::string& line : told_.due(now))
+    log_(line);
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "net_plugin/setup/control.h"
+#include "net_plugin/setup/event_log.h"
 #include "net_plugin/setup/open_device.h"
 
 namespace weft::setup {
@@ -17,13 +18,14 @@ class AsynchronousEvents final : public Task {
   AsynchronousEvents(std::weak_ptr<OpenDevice> device, int descriptor, Log log)
       : device_(std::move(device)), descriptor_(descriptor), log_(std::move(log)) {}
 
-  Wanted wanted() override { return {descriptor_, POLLIN, std::nullopt}; }
+  Wanted wanted() override { return {descriptor_, POLLIN, told_.wake()}; }
   bool step(short events, TimePoint now) override;
 
  private:
   std::weak_ptr<OpenDevice> device_;
   int descriptor_;
   Log log_;
+  EventLog told_;
 };
 
 }  // namespace weft::setup

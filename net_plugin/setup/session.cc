@@ -32,6 +32,11 @@ Session::Session(SessionSetup setup, Role role) : setup_(std::move(setup)), role
   deadline_ = std::chrono::steady_clock::now() + setup_.options.connect_timeout;
 }
 
+// Paths under way report to queues of the link, which is in an outcome that nobody has asked for.
+Session::~Session() {
+  growth_.reset();
+}
+
 std::shared_ptr<Session> Session::connect(SessionSetup setup, const Handle& handle) {
   std::shared_ptr<Session> session(new Session(std::move(setup), Role::sender));
   session->begin_connect(handle);

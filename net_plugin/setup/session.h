@@ -57,6 +57,8 @@ struct SessionSetup {
 
 class Session final : public Task {
  public:
+  ~Session() override;
+
   // Connecting side.
   static std::shared_ptr<Session> connect(SessionSetup setup, const Handle& handle);
   // Accepting side, on a socket that accept(2) gave.

@@ -70,6 +70,11 @@ struct Work {
   bool is_inlined() const { return (request.send_flags & IBV_SEND_INLINE) != 0; }
 };
 
+struct Event {
+  ibv_event_type type;
+  int port;
+};
+
 struct Region {
   const ibv_context* context = nullptr;
   std::uint64_t begin = 0, end = 0;
@@ -92,7 +97,7 @@ struct FakeVerbs::Nic {
   std::optional<ibv_wc_status> failure;
   int objects = 0;
   int not_ready = 0;
-  std::map<ibv_context*, std::deque<ibv_event_type>> events;
+  std::map<ibv_context*, std::deque<Event>> events;
   std::vector<std::uint8_t> traffic_classes;
   std::vector<Region> regions;  // by key
 
@@ -290,11 +295,11 @@ std::vector<std::uint8_t> FakeVerbs::traffic_classes() const {
   return nic_->traffic_classes;
 }
 
-void FakeVerbs::raise(const std::string& device, ibv_event_type event) {
+void FakeVerbs::raise(const std::string& device, ibv_event_type event, int port) {
   std::lock_guard lock(nic_->mutex);
   for (auto& [context, events] : nic_->events) {
     if (devices_[std::size_t(ours<Context>(context).index)]->description.name != device) continue;
-    events.push_back(event);
+    events.push_back({event, port});
     const std::uint64_t one = 1;
     (void)!::write(context->async_fd, &one, sizeof one);
   }
@@ -412,14 +417,15 @@ int FakeVerbs::query_gid(ibv_context* context, std::uint8_t port, int index, ibv
 
 int FakeVerbs::get_async_event(ibv_context* context, ibv_async_event* event) {
   std::lock_guard lock(nic_->mutex);
-  std::deque<ibv_event_type>& events = nic_->events[context];
+  std::deque<Event>& events = nic_->events[context];
   if (events.empty()) {
     errno = EAGAIN;
     return -1;
   }
   std::uint64_t ignored = 0;
   if (events.size() == 1) (void)!::read(context->async_fd, &ignored, sizeof ignored);
-  event->event_type = events.front();
+  event->event_type = events.front().type;
+  event->element.port_num = events.front().port;
   events.pop_front();
   return 0;
 }

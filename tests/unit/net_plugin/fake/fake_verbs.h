@@ -72,7 +72,7 @@ class FakeVerbs final : public verbs::Verbs {
   int objects() const;
   // A NIC without receive buffers in time reports this many times "receiver not ready": never in a correct transport.
   int receiver_not_ready() const;
-  void raise(const std::string& device, ibv_event_type event);
+  void raise(const std::string& device, ibv_event_type event, int port = 1);
   std::vector<std::uint8_t> traffic_classes() const;  // of all address vectors so far
 
   ibv_device** get_device_list(int* count) override;

@@ -64,22 +64,28 @@ Result<std::pair<transfer::Sender*, transfer::Receiver*>> Loopback::connect() {
   control = connecting->control;
   sender_session = connecting->session;
   Engine send, receive;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while ((!send.sender || !receive.receiver) && std::chrono::steady_clock::now() < deadline) {
-    if (auto outcome = sender_session->poll()) {
-      if (!*outcome) return outcome->take_error();
-      send = outcome->take();
-    }
+  const auto take = [this](Result<Engine>& outcome, Engine& into) {
+    if (outcome)
+      into = outcome.take();
+    else
+      errors.push_back(outcome.error());
+  };
+  // Where one side fails the other has a moment to say what it thinks of it.
+  auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while ((!send.sender || !receive.receiver) && errors.size() < 2 && std::chrono::steady_clock::now() < deadline) {
+    const std::size_t before = errors.size();
+    if (auto outcome = sender_session->poll()) take(*outcome, send);
     for (const auto& session : listening->listener->sessions()) {
-      auto outcome = session->poll();
-      if (!outcome) continue;
-      if (!*outcome) return outcome->take_error();
-      receive = outcome->take();
-      receiver_session = session;
+      if (auto outcome = session->poll()) {
+        take(*outcome, receive);
+        receiver_session = session;
+      }
     }
+    if (errors.size() != before) deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   control->remove(listening->listener);
+  if (!errors.empty()) return errors.front();
   if (!send.sender || !receive.receiver) return Error{"no connection in time", {}, 0, {}};
   engines.push_back(std::move(send));
   engines.push_back(std::move(receive));

@@ -44,6 +44,7 @@ class Loopback {
   std::shared_ptr<setup::Control> control;
   std::shared_ptr<setup::Session> sender_session, receiver_session;  // of the last connection
   std::vector<setup::Engine> engines;
+  std::vector<Error> errors;  // of both sides of a connection that came to nothing
 
  private:
   FakeSysfs sysfs_;
