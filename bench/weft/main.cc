@@ -22,7 +22,7 @@ void add_demo(CLI::App& app, demo::DemoOptions& options) {
 }
 
 void add_figures(CLI::App& app, figures::FigureOptions& options) {
-  app.add_option("list", options.list, "Which list of points: foundation")->required();
+  app.add_option("list", options.list, "Which list of points: foundation, data-plane")->required();
   options.seeds = demo::kDefaultSeeds;
   app.add_option("--seeds", options.seeds, "Hash seeds of the fabric")->capture_default_str();
   app.add_option("--json", options.json, "Write the points for programs to this file (- is standard output)");

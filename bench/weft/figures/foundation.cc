@@ -7,6 +7,7 @@
 #include "bench/weft/demo/demo_command.h"
 #include "bench/weft/demo/rig_process.h"
 #include "bench/weft/figures/calibration.h"
+#include "bench/weft/figures/data_plane.h"
 #include "common/text/format.h"
 
 namespace weft::figures {
@@ -23,9 +24,9 @@ std::string line(const Point& point) {
                       point.measured, point.low, point.high, point.verdict);
 }
 
-nlohmann::ordered_json to_json(const std::vector<Point>& points) {
+nlohmann::ordered_json to_json(const std::string& list, const std::vector<Point>& points) {
   nlohmann::ordered_json out = {
-      {"list", "foundation"}, {"taken_on", "the emulated fabric"}, {"points", nlohmann::ordered_json::array()}};
+      {"list", list}, {"taken_on", "the emulated fabric"}, {"points", nlohmann::ordered_json::array()}};
   for (const Point& point : points) {
     out["points"].push_back({{"what", point.what},
                              {"goal", point.goal},
@@ -109,17 +110,17 @@ Point printed(const std::string& what, double measured) {
 }
 
 int run_figures(const FigureOptions& options) {
-  if (options.list != "foundation") {
-    return demo::complain(
-        Error{text::format("the list \"{}\" is not known", options.list), "figures", 0, "allowed: foundation"},
-        demo::kUsage);
+  if (options.list != "foundation" && options.list != "data-plane") {
+    return demo::complain(Error{text::format("the list \"{}\" is not known", options.list), "figures", 0,
+                                "allowed: foundation, data-plane"},
+                          demo::kUsage);
   }
   auto seeds = demo::parse_seeds(options.seeds);
   if (!seeds) return demo::complain(seeds.error(), demo::kUsage);
   auto choices = demo::fabrics();
   if (!choices) return demo::complain(choices.error(), demo::kLacking);
   const std::string rig = options.rig.empty() ? demo::own_folder() + "/rig" : options.rig;
-  auto points = measure(rig, *choices, *seeds);
+  auto points = options.list == "foundation" ? measure(rig, *choices, *seeds) : measure_data_plane(rig, *seeds);
   if (!points) return demo::complain(points.error(), points.error().code == ENOENT ? demo::kLacking : demo::kFailed);
   bool all = true;
   for (const Point& point : *points) {
@@ -127,7 +128,7 @@ int run_figures(const FigureOptions& options) {
     all = all && point.passes();
   }
   if (options.json != "-") std::puts("Taken on the emulated fabric.");
-  const std::string text = to_json(*points).dump(1) + "\n";
+  const std::string text = to_json(options.list, *points).dump(1) + "\n";
   if (options.json == "-")
     std::fputs(text.c_str(), stdout);
   else if (!options.json.empty()) {
