@@ -25,6 +25,8 @@ bool Listener::step(short, TimePoint) {
         accept4(socket_.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
     // Nothing more to accept, or a peer that has gone again: either way there is nothing to do for the listener.
     if (!socket.valid()) return true;
+    // Closing it is all that a flood costs.
+    if (sessions().size() >= kMostSessions) continue;
     const int on = 1;
     setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     auto session = Session::accept(setup_, std::move(socket), address_text(from));

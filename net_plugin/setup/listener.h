@@ -12,6 +12,9 @@ namespace weft::setup {
 
 class Listener final : public Task {
  public:
+  // So many may be under way: NCCL makes one connection through a listener, and whoever knocks more often is no peer.
+  static constexpr std::size_t kMostSessions = 64;
+
   // `start`: gives a new session to the control thread.
   using Start = std::function<void(std::shared_ptr<Session>)>;
 

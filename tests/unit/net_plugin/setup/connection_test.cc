@@ -373,6 +373,37 @@ TEST(Connection, AStrangersBytesAreNoPeer) {
   EXPECT_FALSE(session->was_for_this_listener());
 }
 
+// Half-open connections, slow writers and oversized frames: bounded, and a connection that is up does not notice.
+TEST(Connection, AFloodAtTheListenerIsBounded) {
+  Loopback loop;
+  auto ends = loop.connect();
+  ASSERT_TRUE(ends) << ends.error().text();
+  char handle[kHandle];
+  auto listening = loop.runtime->listen(0, handle);
+  ASSERT_TRUE(listening) << listening.error().text();
+  const Handle peer = decode_handle(handle).take();
+  std::vector<int> sockets;
+  for (int i = 0; i < 300; i++) {
+    sockets.push_back(::socket(peer.address.ss_family, SOCK_STREAM, 0));
+    ASSERT_EQ(connect(sockets.back(), reinterpret_cast<const sockaddr*>(&peer.address), sizeof peer.address), 0);
+    const char oversized[12] = {'W', 'E', 'F', 'T', 1, 0, 1, 0, 0x7f, 0x7f, 0x7f, 0x7f};
+    (void)!send(sockets.back(), oversized, i % 13, MSG_NOSIGNAL);
+  }
+  for (int look = 0; look < 200 && listening->listener->sessions().size() < Listener::kMostSessions; look++)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_LE(listening->listener->sessions().size(), Listener::kMostSessions);
+  std::uint8_t from = 7, to = 0;
+  const Registration from_memory = loop.registration(&from, 1), to_memory = loop.registration(&to, 1, true);
+  Request *receive = nullptr, *sent = nullptr;
+  const transfer::Receive offer{&to, 1, 0, &to_memory};
+  ASSERT_EQ(ends->second->receive(&offer, 1, &receive), Progress::done);
+  ASSERT_EQ(ends->first->send(&from, 1, 0, from_memory, &sent), Progress::done);
+  finish(*ends->first, *ends->second, {sent}, *receive, 1);
+  EXPECT_EQ(to, 7);
+  for (const int socket : sockets)
+    close(socket);
+}
+
 TEST(Connection, HostsWithOtherSettingsAreNamed) {
   settings::Settings other;
   other.ib_tc = 106;
