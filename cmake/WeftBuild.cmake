@@ -45,11 +45,49 @@ target_include_directories(weft_text_format SYSTEM INTERFACE $<TARGET_PROPERTY:f
 add_library(weft_json_library INTERFACE)
 target_link_libraries(weft_json_library INTERFACE nlohmann_json::nlohmann_json)
 
+# Headers that nearly every file includes, parsed once for each way of compiling: parsing them takes several times longer than a file's own code. Every
+# file includes what it uses all the same; CI's clang build, without precompiled headers, would say so.
+# nlohmann/json and CLI11 stay out: most of their cost is code that every file would then make, whether it uses it or not (CLI11: 4 s a file).
+# A precompiled header is only good for the options that it was made with: one way of making position-independent code.
+set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)
+set(WEFT_COMMON_HEADERS
+  <algorithm> <array> <atomic> <chrono> <filesystem> <fstream> <functional> <map> <memory> <mutex> <optional> <set> <span> <sstream> <string> <thread>
+  <vector> <fmt/core.h>)
+
+# weft_precompile(NAME name HEADERS … [LINK …] [OPTIONS …])
+function(weft_precompile)
+  cmake_parse_arguments(ARG "" "NAME" "HEADERS;LINK;OPTIONS" ${ARGN})
+  add_library(${ARG_NAME} OBJECT EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/cmake/precompiled/nothing.cc")
+  target_compile_options(${ARG_NAME} PRIVATE ${ARG_OPTIONS})
+  target_link_libraries(${ARG_NAME} PRIVATE weft_options weft_text_format ${ARG_LINK})
+  target_precompile_headers(${ARG_NAME} PRIVATE ${ARG_HEADERS})
+endfunction()
+
+weft_precompile(NAME weft_headers HEADERS ${WEFT_COMMON_HEADERS})
+weft_precompile(NAME weft_startup_headers OPTIONS -O1 -g1 HEADERS ${WEFT_COMMON_HEADERS})
+weft_precompile(NAME weft_unoptimised_headers OPTIONS -O0 -g1 HEADERS ${WEFT_COMMON_HEADERS})
+
+# weft_compiled(TARGET): what every target of ours is compiled with.
+function(weft_compiled target)
+  target_link_libraries(${target} PRIVATE weft_options)
+  target_precompile_headers(${target} REUSE_FROM weft_headers)
+  add_dependencies(${target} weft_startup_headers weft_unoptimised_headers)
+endfunction()
+
+# weft_compile_files(HEADERS OPTIONS FILE …): files of a target that are compiled another way than the rest, with the precompiled headers made for it.
+function(weft_compile_files headers options)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
+    list(APPEND options -Winvalid-pch "-include${PROJECT_BINARY_DIR}/CMakeFiles/${headers}.dir/cmake_pch.hxx")
+  endif()
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}" SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
+
 # weft_library(NAME name SOURCES … [LINK …]): a static part of the product or of the rig.
 function(weft_library)
   cmake_parse_arguments(ARG "" "NAME" "SOURCES;LINK" ${ARGN})
   add_library(${ARG_NAME} STATIC ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PUBLIC weft_options ${ARG_LINK})
+  weft_compiled(${ARG_NAME})
 endfunction()
 
 # weft_plugin(NAME name EXPORTS file SOURCES … [LINK …]): a shared object that shows NCCL's symbols and no other.
@@ -57,7 +95,8 @@ endfunction()
 function(weft_plugin)
   cmake_parse_arguments(ARG "" "NAME;EXPORTS" "SOURCES;LINK" ${ARGN})
   add_library(${ARG_NAME} MODULE ${ARG_SOURCES})
-  target_link_libraries(${ARG_NAME} PRIVATE weft_options ${ARG_LINK} Threads::Threads ${CMAKE_DL_LIBS})
+  weft_compiled(${ARG_NAME})
+  target_link_libraries(${ARG_NAME} PRIVATE ${ARG_LINK} Threads::Threads ${CMAKE_DL_LIBS})
   target_link_options(${ARG_NAME} PRIVATE "-Wl,--version-script=${ARG_EXPORTS}" -Wl,--exclude-libs,ALL)
   if(WEFT_SANITIZE STREQUAL "")
     target_link_options(${ARG_NAME} PRIVATE -Wl,-z,defs)
@@ -66,17 +105,12 @@ function(weft_plugin)
   install(TARGETS ${ARG_NAME} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
-# What every test includes, parsed once: the headers take several times longer than a test's own code.
+# What every test includes, as WEFT_COMMON_HEADERS; JSON too, which most tests read.
 function(weft_precompiled_for_tests)
-  if(TARGET weft_test_headers)
-    return()
+  if(NOT TARGET weft_test_headers)
+    weft_precompile(NAME weft_test_headers OPTIONS -O0 -g1 HEADERS ${WEFT_COMMON_HEADERS} <random> <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>
+      LINK weft_json_library GTest::gmock GTest::gtest)
   endif()
-  add_executable(weft_test_headers EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/cmake/precompiled/tests.cc")
-  target_compile_options(weft_test_headers PRIVATE -O0 -g1)
-  target_link_libraries(weft_test_headers PRIVATE weft_options weft_json_library GTest::gmock GTest::gtest)
-  target_precompile_headers(weft_test_headers PRIVATE
-    <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>
-    <algorithm> <chrono> <filesystem> <fstream> <functional> <map> <memory> <optional> <random> <string> <thread> <vector>)
 endfunction()
 
 # weft_test(NAME name SOURCES … [LINK …] [LABELS …] [TIMEOUT seconds] [ENVIRONMENT NAME=value]): a GoogleTest program, each test known to ctest by name.
@@ -112,18 +146,19 @@ function(weft_benchmark)
     return()
   endif()
   add_executable(${ARG_NAME} ${ARG_SOURCES})
-  target_link_libraries(${ARG_NAME} PRIVATE weft_options ${ARG_LINK} benchmark::benchmark benchmark::benchmark_main)
+  weft_compiled(${ARG_NAME})
+  target_link_libraries(${ARG_NAME} PRIVATE ${ARG_LINK} benchmark::benchmark benchmark::benchmark_main)
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/benchmarks")
 endfunction()
 
 # weft_unoptimised(FILE …): files that read and write JSON or command lines beside the measurements. The headers of nlohmann/json and CLI11
 # take several times longer to optimise than to compile, and the whole must build in minutes on two cores.
 function(weft_unoptimised)
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "-O0;-g1")
+  weft_compile_files(weft_unoptimised_headers "-O0;-g1" ${ARGN})
 endfunction()
 
 # weft_startup_code(FILE …): code of the product that runs when a plugin is loaded or a connection is made, never per message. Full optimisation of
 # <filesystem>, {fmt} and JSON headers costs the build more than all it could save.
 function(weft_startup_code)
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "-O1;-g1")
+  weft_compile_files(weft_startup_headers "-O1;-g1" ${ARGN})
 endfunction()

@@ -215,8 +215,9 @@ Result<void> Fabric::shape() const {
     limit(leaf_name(nic.leaf), nic.leaf_port, topology_.nic_mbps, 0);
   }
   for (const SpineLink& link : spine_links(topology_)) {
-    limit(leaf_name(link.leaf), link.leaf_port, topology_.spine_mbps, topology_.delay_us);
-    limit(spine_name(link.spine), link.spine_port, topology_.spine_mbps, topology_.delay_us);
+    const UnequalSpine shape = spine_shape(topology_, link.spine);
+    limit(leaf_name(link.leaf), link.leaf_port, shape.mbps, shape.delay_us);
+    limit(spine_name(link.spine), link.spine_port, shape.mbps, shape.delay_us);
   }
   for (const auto& [network, text] : lines) {
     if (auto added = done(must_run({"tc", "-n", network, "-batch", "-"}, text)); !added) return added;

@@ -67,4 +67,18 @@ std::vector<SpineLink> spine_links(const Topology& topology) {
   return links;
 }
 
+UnequalSpine spine_shape(const Topology& topology, int spine) {
+  for (const UnequalSpine& one : topology.unequal_spines) {
+    if (one.spine == spine) return one;
+  }
+  return {spine, topology.spine_mbps, topology.delay_us};
+}
+
+int spines_mbps(const Topology& topology) {
+  int sum = 0;
+  for (int spine = 0; spine < topology.spines; spine++)
+    sum += spine_shape(topology, spine).mbps;
+  return sum;
+}
+
 }  // namespace weft::fabric

@@ -11,6 +11,13 @@
 
 namespace weft::fabric {
 
+// A spine whose links differ from the others'.
+struct UnequalSpine {
+  int spine = 0;      // 0-based
+  int mbps = 1000;    // each of its links, each direction
+  int delay_us = 0;   // instead of Topology::delay_us
+};
+
 struct Topology {
   int hosts = 2;
   int rails = 1;  // NICs of a host
@@ -21,6 +28,7 @@ struct Topology {
   int delay_us = 0;       // added by each spine link, each direction
   int mtu = 4200;         // of every interface; 4096 bytes of RoCE payload fit
   std::uint32_t hash_seed = 1;
+  std::vector<UnequalSpine> unequal_spines;
 };
 
 struct Nic {
@@ -53,5 +61,9 @@ int leaf_of(const Topology& topology, int host, int rail);
 std::vector<Nic> nics(const Topology& topology);  // by host, then rail
 Nic nic_of(const Topology& topology, int host, int rail);
 std::vector<SpineLink> spine_links(const Topology& topology);
+// Rate and delay of each link of a spine.
+UnequalSpine spine_shape(const Topology& topology, int spine);
+// What all spines together carry between two leaves, in Mbit/s.
+int spines_mbps(const Topology& topology);
 
 }  // namespace weft::fabric

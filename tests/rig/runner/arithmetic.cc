@@ -64,7 +64,7 @@ double possible_bytes_per_second(const Scenario& scenario) {
   double mbps = double(topology.nic_mbps) * topology.rails;
   const int hosts_of_leaf = std::min(topology.hosts_per_leaf, topology.hosts);
   if (topology.spines > 0 && topology.hosts > topology.hosts_per_leaf) {
-    const double spines = double(topology.spine_mbps) * topology.spines * topology.rails / hosts_of_leaf;
+    const double spines = double(fabric::spines_mbps(topology)) * topology.rails / hosts_of_leaf;
     mbps = std::min(mbps, spines);
   }
   return mbps * 1e6 / 8 * payload_fraction(scenario);

@@ -36,6 +36,18 @@ void read_fabric(Fields fields, fabric::Topology& topology) {
   topology.mtu = whole(fields, "mtu", topology.mtu, 576, 9000, "bytes");
   topology.hash_seed = std::uint32_t(fields.integer("hash_seed", topology.hash_seed, {.low = 1, .high = 0xffffffff}));
   fields.word("hash", "linux", {"linux"});
+  for (Fields& entry : fields.objects("unequal_spines")) {
+    fabric::UnequalSpine one;
+    one.spine = int(entry.integer("spine", required, {.low = 1, .high = std::max(1, topology.spines)})) - 1;
+    one.mbps = whole(entry, "mbps", topology.spine_mbps, 1, 100'000, "Mbit/s");
+    one.delay_us = whole(entry, "delay_us", topology.delay_us, 0, 1'000'000, "us");
+    for (const fabric::UnequalSpine& other : topology.unequal_spines) {
+      if (other.spine == one.spine)
+        entry.problem("spine", text::format("spine {} is there twice", one.spine + 1), "name each spine once");
+    }
+    topology.unequal_spines.push_back(one);
+    entry.done();
+  }
   fields.done();
 }
 

@@ -84,6 +84,12 @@ TEST(ShareTest, TheNarrowerOfNicsAndSpinesBounds) {
   EXPECT_NEAR(mbps(fabric_of(4, 4, 1, 0, 100, 1)), 100, 1e-9) << "one leaf: spines don't matter";
 }
 
+TEST(ShareTest, UnequalSpinesCarryTheirSum) {
+  Scenario scenario = fabric_of(2, 1, 1, 4, 400, 100);
+  scenario.topology.unequal_spines = {{3, 25, 0}};
+  EXPECT_NEAR(possible_bytes_per_second(scenario) * 8 / 1e6 / payload_fraction(scenario), 325, 1e-9);
+}
+
 TEST(ShareTest, PayloadFractionGrowsWithTheMtu) {
   Scenario small, large;
   small.nic.mtu = 1024;

@@ -36,6 +36,16 @@ TEST(ScenarioTest, RanksFollowTheHostOrder) {
   EXPECT_EQ(scenario->gpu_of_rank(5), 1);
 }
 
+TEST(ScenarioTest, SpinesMayDiffer) {
+  const auto scenario =
+      with({"fabric.spine_mbps=100", R"(fabric.unequal_spines=[{"spine":2,"mbps":25},{"spine":4,"delay_us":7}])"});
+  ASSERT_TRUE(scenario) << scenario.error().text();
+  EXPECT_EQ(fabric::spine_shape(scenario->topology, 0).mbps, 100);
+  EXPECT_EQ(fabric::spine_shape(scenario->topology, 1).mbps, 25);
+  EXPECT_EQ(fabric::spine_shape(scenario->topology, 3).mbps, 100);
+  EXPECT_EQ(fabric::spine_shape(scenario->topology, 3).delay_us, 7);
+}
+
 TEST(ScenarioTest, AnElementThatIsNotThereIsNamed) {
   for (const char* index : {"1", "-1", "99999999999999999999999", "x", ""}) {
     const auto scenario = with({std::string("operations.") + index + ".bytes=1"});
@@ -69,6 +79,11 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"fabric.spines=0", "spines"}, Wrong{"fabric.nic_mbps=0", "nic_mbps"},
         Wrong{"fabric.spine_mbps=1.5", "spine_mbps"}, Wrong{"fabric.delay_us=-1", "delay_us"},
         Wrong{"fabric.mtu=100", "fabric.mtu"}, Wrong{"fabric.mtu=1500", "nic.mtu"},
+        Wrong{R"(fabric.unequal_spines=[{"mbps":5}])", "spine"},
+        Wrong{R"(fabric.unequal_spines=[{"spine":5}])", "unequal_spines[0].spine"},
+        Wrong{R"(fabric.unequal_spines=[{"spine":1},{"spine":1}])", "there twice"},
+        Wrong{R"(fabric.unequal_spines=[{"spine":1,"mbps":0}])", "mbps"},
+        Wrong{R"(fabric.unequal_spines=[{"spine":1,"delay_us":-1}])", "delay_us"},
         Wrong{"fabric.hash_seed=0", "hash_seed"}, Wrong{"fabric.hash=xor", "hash"},
         Wrong{"fabric.spine=4", "did you mean \"spines\""}, Wrong{"nic.mtu=1000", "nic.mtu"},
         Wrong{"nic.name_prefix=1", "name_prefix"}, Wrong{"nic.speed_mbps=-1", "speed_mbps"},

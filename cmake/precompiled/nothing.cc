@@ -1,0 +1,1 @@
+// Owns a precompiled header (WeftBuild.cmake), nothing else.

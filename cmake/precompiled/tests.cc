@@ -1,2 +1,0 @@
-// Owns the precompiled header of the tests (WeftBuild.cmake), nothing else.
-int main() {}
