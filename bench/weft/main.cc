@@ -37,8 +37,8 @@ int print_settings(bool markdown) {
   }
   const settings::Loaded loaded = settings::load();
   for (const settings::Row& row : settings::table()) {
-    const bool given = std::find(loaded.given.begin(), loaded.given.end(), row.name) != loaded.given.end();
-    std::fputs(text::format("{:<30} {:<20} {}\n", row.name, row.get(loaded.settings), given ? "environment" : "default")
+    const settings::Given* given = loaded.find(row.name);
+    std::fputs(text::format("{:<30} {:<20} {}\n", row.name, row.get(loaded.settings), given ? given->source : "default")
                    .c_str(),
                stdout);
   }

@@ -16,16 +16,37 @@ namespace {
 const std::vector<std::string> kElsewhere = {"WEFT_DEBIAN_MIRROR", "WEFT_NCCL_DEBS", "WEFT_NCCL_CACHE",
                                              "WEFT_REQUIRE_NCCL"};
 
-Loaded& read_rows(Loaded& loaded, const std::function<const char*(const char*)>& lookup) {
+constexpr const char* kEnvironment = "environment";
+
+using Lookup = std::function<const char*(const char*)>;
+
+// Nothing where the variable is not set. NCCL treats an empty one like that.
+std::optional<Given> find_given(const std::string& name, const Lookup& lookup, const std::vector<ConfFile>& files) {
+  const char* set = lookup(name.c_str());
+  std::optional<Given> given;
+  if (set && *set) given = Given{name, set, kEnvironment, {}, {}};
+  for (const ConfFile& file : files) {
+    const auto line = file.values.find(name);
+    if (line == file.values.end() || line->second.empty()) continue;
+    // Within NCCL the environment says what the file says, because NCCL has put it there.
+    if (!given || given->value == line->second) return Given{name, line->second, file.path, {}, {}};
+    return given;
+  }
+  return given;
+}
+
+Loaded& read_rows(Loaded& loaded, const Lookup& lookup, const std::vector<ConfFile>& files) {
   for (const Row& row : table()) {
-    const char* value = lookup(row.name.c_str());
-    // NCCL treats an empty variable like one that is not set.
-    if (!value || !*value) continue;
-    loaded.given.push_back(row.name);
-    auto set = row.set(loaded.settings, value);
+    auto given = find_given(row.name, lookup, files);
+    if (!given) continue;
+    auto set = row.set(loaded.settings, given->value);
+    given->component = row.component;
+    given->in_effect = row.get(loaded.settings);
+    loaded.given.push_back(*given);
     if (set) continue;
     Error error = set.take_error();
-    error.where = text::format("{}={}", row.name, value);
+    error.where = text::format("{}={}", row.name, given->value);
+    if (given->source != kEnvironment) error.where += text::format(" in {}", given->source);
     error.hint = text::format("allowed: {}; default {}", row.allowed, row.standard.empty() ? "none" : row.standard);
     loaded.errors.push_back({std::move(error), row.component});
   }
@@ -50,9 +71,18 @@ void markdown_rows(std::string& out, bool weft) {
 
 }  // namespace
 
-Loaded load(const std::function<const char*(const char*)>& lookup, const std::vector<std::string>& environment) {
+std::string Given::text() const {
+  return text::format("{}={} ({}){}", name, value, source, in_effect == value ? "" : ": counts as " + in_effect);
+}
+
+const Given* Loaded::find(const std::string& name) const {
+  const auto found = std::find_if(given.begin(), given.end(), [&](const Given& one) { return one.name == name; });
+  return found == given.end() ? nullptr : &*found;
+}
+
+Loaded load(const Lookup& lookup, const std::vector<std::string>& environment, const std::vector<ConfFile>& files) {
   Loaded loaded;
-  read_rows(loaded, lookup);
+  read_rows(loaded, lookup, files);
   loaded.remarks = remarks_about_not_read(environment);
   std::vector<std::string> known;
   for (const Row& row : table())
@@ -74,7 +104,8 @@ Loaded load() {
     const std::string line = *entry;
     names.push_back(line.substr(0, line.find('=')));
   }
-  return load([](const char* name) { return std::getenv(name); }, names);
+  const auto lookup = [](const char* name) { return std::getenv(name); };
+  return load(lookup, names, read_conf_files(lookup));
 }
 
 std::optional<Error> Loaded::error_of(Component component) const {
@@ -101,7 +132,11 @@ std::string markdown() {
   std::string out =
       "# Settings\n\n"
       "<!-- Written by `weft settings --markdown`; a test compares. Change common/settings/table.cc instead. -->\n\n"
-      "Environment variables, read once when NCCL initialises a plugin. A value that is not allowed makes every "
+      "Environment variables, or lines of NCCL's files (`$NCCL_CONF_FILE` or `~/.nccl.conf`, then `/etc/nccl.conf`), "
+      "read once "
+      "when NCCL initialises a plugin; `NCCL_DEBUG=INFO` says for each that is set where it comes from and what it "
+      "counts "
+      "as. A value that is not allowed makes every "
       "connection fail with a "
       "message that names it; an unknown `WEFT_` variable is a warning with the nearest name. `weft settings` prints "
       "the values in "

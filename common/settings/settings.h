@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/result/result.h"
+#include "common/settings/conf_files.h"
 
 namespace weft::settings {
 
@@ -71,13 +72,25 @@ struct Wrong : Error {
   Component component;
 };
 
+// A variable that is set.
+struct Given {
+  std::string name;
+  std::string value;
+  std::string source;     // "environment", or the file of NCCL's that says it
+  std::string in_effect;  // what became of it
+  Component component = Component::net;
+
+  std::string text() const;
+};
+
 struct Loaded {
   Settings settings;
-  std::vector<std::string> given;     // names of the variables that were set
+  std::vector<Given> given;
   std::vector<std::string> warnings;  // unknown WEFT_ variables, with the nearest name
   std::vector<std::string> remarks;  // NCCL's variables that are set and have another effect than with NCCL's transport
   std::vector<Wrong> errors;         // the default stands instead
 
+  const Given* find(const std::string& name) const;
   // The first one that concerns a plugin; the other's values don't.
   std::optional<Error> error_of(Component component) const;
 };
@@ -85,10 +98,12 @@ struct Loaded {
 // Of the values that the hosts of a job must share: equal exactly where they are.
 std::uint64_t job_wide_digest(const Settings& settings);
 
-// `lookup`: a variable's value or null. `environment`: all names, to find mistyped ones.
-Loaded load(const std::function<const char*(const char*)>& lookup, const std::vector<std::string>& environment);
+// `lookup`: a variable's value or null. `environment`: all names, to find mistyped ones. `files`: what the environment
+// does not say they may, the first before the second.
+Loaded load(const std::function<const char*(const char*)>& lookup, const std::vector<std::string>& environment,
+            const std::vector<ConfFile>& files = {});
 
-// From the process's environment.
+// From the process's environment and NCCL's files.
 Loaded load();
 
 // The page docs/settings.md.

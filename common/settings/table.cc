@@ -1,4 +1,5 @@
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <limits>
@@ -34,6 +35,16 @@ Row integer(std::string name, Component component, std::int64_t Settings::*membe
   row.name = std::move(name);
   row.component = component;
   row.text = std::move(text);
+  return row;
+}
+
+// Larger values are allowed and count as `most`.
+Row at_most(std::int64_t most, std::int64_t Settings::*member, Row row) {
+  row.set = [=, set = row.set](Settings& settings, const std::string& value) -> Result<void> {
+    if (auto done = set(settings, value); !done) return done;
+    settings.*member = std::min(settings.*member, most);
+    return {};
+  };
   return row;
 }
 
@@ -160,10 +171,12 @@ std::vector<Row> make_table() {
             "address family that the choice of a GID prefers"),
       words("NCCL_IB_ADDR_RANGE", net, &Settings::ib_addr_range, "address/prefix length", {},
             "only GIDs with an address in this range"),
-      job_wide(integer("NCCL_IB_TIMEOUT", net, &Settings::ib_timeout, 1, 31, "",
-                       "the queue pairs' local ACK timeout, 4.096 µs × 2^n; a lost path is noticed after (retries + 1) "
-                       "timeouts; 0, which "
-                       "waits for ever, is not allowed; more than 20, as sites set it for one path, counts as 20")),
+      job_wide(at_most(
+          20, &Settings::ib_timeout,
+          integer("NCCL_IB_TIMEOUT", net, &Settings::ib_timeout, 1, 31, "",
+                  "the queue pairs' local ACK timeout, 4.096 µs × 2^n; a lost path is noticed after (retries + 1) "
+                  "timeouts; 0, which "
+                  "waits for ever, is not allowed; more than 20, as sites set it for one path, counts as 20"))),
       job_wide(integer("NCCL_IB_QPS_PER_CONNECTION", net, &Settings::ib_qps_per_connection, 1, 128, "",
                        "queue pairs of a connection at least, once it has grown; Weft's own choice is mostly more")),
       job_wide(

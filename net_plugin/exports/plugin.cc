@@ -7,6 +7,7 @@
 #include "net_plugin/exports/boundary.h"
 #include "net_plugin/exports/comm.h"
 #include "net_plugin/exports/pending.h"
+#include "net_plugin/verbs/connection_manager.h"
 #include "net_plugin/verbs/verbs.h"
 #include "net_plugin/version.h"
 
@@ -71,7 +72,9 @@ ncclResult_t init_once(ncclDebugLogger_t logger, bool merge_cards) {
   settings::Loaded loaded = settings::load();
   for (const std::string& warning : loaded.warnings)
     log(setup::LogLevel::warn, warning);
-  log(setup::LogLevel::info, text::format("version {}, {} of its settings given", kVersion, loaded.given.size()));
+  log(setup::LogLevel::info, text::format("version {}, {} settings given", kVersion, loaded.given.size()));
+  for (const settings::Given& given : loaded.given)
+    log(setup::LogLevel::info, given.text());
   for (const std::string& remark : loaded.remarks)
     log(setup::LogLevel::info, remark);
   if (loaded.settings.disable) {
@@ -82,8 +85,10 @@ ncclResult_t init_once(ncclDebugLogger_t logger, bool merge_cards) {
     if (wrong.component == settings::Component::net) log(setup::LogLevel::warn, wrong.text());
   }
   auto verbs = verbs::load();
+  // Without it the queue pairs resolve addresses themselves.
+  auto manager = verbs::load_connection_manager();
   runtime = setup::Runtime::create(std::move(verbs), loaded.settings, loaded.error_of(settings::Component::net),
-                                   merge_cards, log, loaded.settings.sysfs_root + "/sys");
+                                   merge_cards, log, loaded.settings.sysfs_root + "/sys", manager ? manager.take() : nullptr);
   return ncclSuccess;
 }
 

@@ -22,6 +22,12 @@ constexpr int kLastWordMs = 500;
 // Lines about other hosts that are kept to be said once; a cluster of thousands must not fill memory with them.
 constexpr std::size_t kMostRemarks = 64;
 
+// A way that was found is not looked for again so long: the kernel keeps a neighbour entry about as long.
+constexpr std::chrono::seconds kResolvedFor{30};
+// So much of the time for a connection may pass until an address counts as unreachable: the error has to come before
+// the peer's patience ends.
+constexpr int kResolvePart = 2;
+
 std::uint8_t traffic_class(std::int64_t given, int otherwise) {
   return std::uint8_t(given >= 0 ? given : std::max(0, otherwise));
 }
@@ -34,8 +40,7 @@ Options make_options(const settings::Settings& settings) {
   options.incast_bytes = std::size_t(settings.incast_bytes);
   options.extended_establishment = settings.ib_ece_enable;
   options.seed = settings.seed;
-  // An upper bound: with many paths a lost one has to be noticed soon.
-  options.timeout = std::uint8_t(std::min<std::int64_t>(settings.ib_timeout, Options{}.timeout));
+  options.timeout = std::uint8_t(settings.ib_timeout);
   options.paths = std::max(options.paths, int(settings.ib_qps_per_connection));
   options.least_paths = std::max(options.least_paths, int(settings.ib_qps_per_connection));
   options.retry_count = std::uint8_t(settings.ib_retry_cnt);
@@ -73,9 +78,11 @@ std::string host_name() {
 
 std::unique_ptr<Runtime> Runtime::create(Result<std::unique_ptr<verbs::Verbs>> verbs,
                                          const settings::Settings& settings, std::optional<Error> settings_error,
-                                         bool merge_cards, Log log, const std::string& sysfs) {
+                                         bool merge_cards, Log log, const std::string& sysfs,
+                                         std::unique_ptr<verbs::ConnectionManager> manager) {
   std::unique_ptr<Runtime> runtime(new Runtime(std::move(log)));
   if (verbs) runtime->verbs_ = verbs.take();
+  runtime->manager_ = std::move(manager);
   runtime->settings_ = settings;
   runtime->options_ = make_options(settings);
   runtime->options_.relaxed_ordering =
@@ -179,6 +186,18 @@ std::shared_ptr<paths::PathBudget> Runtime::budget(const NetDevice& device) {
   return known;
 }
 
+std::unique_ptr<AddressResolution> Runtime::resolve(const devices::Port& port, const Gid& to, TimePoint now) {
+  const Gid& from = port.gid.bytes;
+  if (!manager_ || from == to) return nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    const auto known = resolved_.find({from, to});
+    if (known != resolved_.end() && now < known->second + kResolvedFor) return nullptr;
+  }
+  return AddressResolution::start(*manager_, {port.device, from, to, now + options_.connect_timeout / kResolvePart},
+                                  now);
+}
+
 Result<SessionSetup> Runtime::session_setup(int device, const std::shared_ptr<Control>& control) {
   const NetDevice& chosen = *devices_->find(device);
   SessionSetup setup;
@@ -192,6 +211,13 @@ Result<SessionSetup> Runtime::session_setup(int device, const std::shared_ptr<Co
   setup.host = host_;
   setup.settings_digest = settings::job_wide_digest(settings_);
   setup.remark = [this](const std::string& line) { remark(line); };
+  setup.resolve = [this, of = chosen.ports](std::size_t index, const Gid& to, TimePoint now) {
+    return resolve(ports_[of[index]], to, now);
+  };
+  setup.resolved = [this](const Gid& from, const Gid& to) {
+    std::lock_guard lock(mutex_);
+    resolved_[{from, to}] = std::chrono::steady_clock::now();
+  };
   setup.budget = budget(chosen);
   setup.choose_ports = [this, &port = ports_[chosen.ports.front()]](const Gid& peer, std::size_t count) {
     return choose_ports(port, peer, count);

@@ -33,10 +33,11 @@ class Runtime {
   // Finds the devices. A bad setting or an unusable NIC is not an error here: it is one of listen() and connect(), see
   // trouble(). Nor is it one that libibverbs can't be loaded: on a host without RDMA that is normal, and where sysfs
   // shows RoCE ports they are listed as unusable.
-  // `merge_cards`: see NetDevices; NCCL_IB_MERGE_NICS=0 turns it off.
+  // `merge_cards`: see NetDevices; NCCL_IB_MERGE_NICS=0 turns it off. `manager`: null where librdmacm is not there.
   static std::unique_ptr<Runtime> create(Result<std::unique_ptr<verbs::Verbs>> verbs,
                                          const settings::Settings& settings, std::optional<Error> settings_error,
-                                         bool merge_cards, Log log, const std::string& sysfs = "/sys");
+                                         bool merge_cards, Log log, const std::string& sysfs = "/sys",
+                                         std::unique_ptr<verbs::ConnectionManager> manager = nullptr);
 
   const std::vector<devices::Port>& ports() const { return ports_; }
   // What NCCL is told of; indices of listen() and connect() are theirs.
@@ -71,9 +72,11 @@ class Runtime {
   std::vector<std::uint16_t> choose_ports(const devices::Port& port, const Gid& peer, std::size_t count);
   std::shared_ptr<paths::PathBudget> budget(const NetDevice& device);
   void remark(const std::string& line);
+  std::unique_ptr<AddressResolution> resolve(const devices::Port& port, const Gid& to, TimePoint now);
 
   Log log_;
   std::unique_ptr<verbs::Verbs> verbs_;
+  std::unique_ptr<verbs::ConnectionManager> manager_;
   settings::Settings settings_;
   Options options_;
   std::optional<Error> trouble_;  // makes every listen and connect fail
@@ -88,7 +91,8 @@ class Runtime {
   std::map<std::uint64_t, std::size_t> connections_;                   // key of a NIC pair -> connections made so far
   std::map<std::size_t, std::shared_ptr<paths::PathBudget>> budgets_;  // by a device's first port
   std::uint64_t next_listener_ = 0;
-  std::set<std::string> remarks_;  // each is made once
+  std::map<std::pair<Gid, Gid>, TimePoint> resolved_;  // from and to: when it was found that the way is there
+  std::set<std::string> remarks_;                      // each is made once
 };
 
 }  // namespace weft::setup

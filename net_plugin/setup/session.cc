@@ -16,6 +16,8 @@ namespace {
 
 // While first writes are under way the completion queue is looked at so often.
 constexpr std::chrono::microseconds kProofInterval{50};
+// While addresses are resolved their event channels are looked at so often.
+constexpr std::chrono::milliseconds kResolveInterval{1};
 // A peer may begin with so many paths whatever its settings are.
 constexpr std::size_t kMostFirstPaths = 256;
 
@@ -91,6 +93,8 @@ Task::Wanted Session::wanted() {
   if (!output_.empty()) wanted.events |= POLLOUT;
   if ((state_ == State::proving && !proven_) || (growth_ && growth_->proving())) {
     wanted.wake = now + kProofInterval;
+  } else if (state_ == State::resolving) {
+    wanted.wake = now + kResolveInterval;
   } else if (state_ != State::watching) {
     wanted.wake = deadline_;
   } else if (growth_) {
@@ -116,6 +120,7 @@ bool Session::advance(short events, TimePoint now) {
   if (state_ == State::connecting) return events == 0 || finish_connect();
   if ((events & POLLOUT) != 0 && !flush_output()) return false;
   if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 && !receive(now)) return false;
+  if (state_ == State::resolving) return resolve(now);
   if (state_ == State::proving) return prove();
   if (state_ != State::watching) return true;
   if (growth_ && growth_->proving() && !advance_growth(growth_->continue_proof())) return false;
@@ -130,6 +135,8 @@ const char* Session::step_name() const {
       return "TCP connect";
     case State::hello:
       return "waiting for its hello";
+    case State::resolving:
+      return "resolving its addresses";
     case State::ready:
       return "waiting for its queue pairs";
     case State::proving:
@@ -302,6 +309,33 @@ bool Session::handle_hello(const Frame& frame) {
   if (peer_hello_->offers.paths.size() != batch_->size()) return refuse("not as many paths as were offered");
   link_->description = text::format("{} {} -> {}", setup_.device_name,
                                     devices::address_text(setup_.devices.front()->port().gid), peer_name());
+  const TimePoint now = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; setup_.resolve && i < pairs(); i++) {
+    const PathPlace place = path_place(i, setup_.devices.size(), peer_hello_->devices.size());
+    auto resolution = setup_.resolve(place.device, peer_hello_->devices[place.peer_device].gid, now);
+    if (resolution) resolutions_.push_back(std::move(resolution));
+  }
+  state_ = State::resolving;
+  return resolve(now);
+}
+
+// Until the peer's addresses are known to be reached.
+bool Session::resolve(TimePoint now) {
+  for (auto one = resolutions_.begin(); one != resolutions_.end();) {
+    const auto done = (*one)->step(now);
+    if (!done) {
+      ++one;
+      continue;
+    }
+    if (!*done) return refuse(done->error().text());
+    if (setup_.remark && !(*one)->remark().empty()) setup_.remark((*one)->remark());
+    setup_.resolved((*one)->from(), (*one)->to());
+    one = resolutions_.erase(one);
+  }
+  return !resolutions_.empty() || connect_queue_pairs();
+}
+
+bool Session::connect_queue_pairs() {
   batch_->take_extensions(peer_hello_->offers);
   if (auto connected = batch_->connect(setup_.options, peer_hello_->devices, peer_hello_->offers); !connected) {
     Error error = connected.take_error();

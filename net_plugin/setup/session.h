@@ -3,8 +3,8 @@
 //
 //   connecting side                      accepting side
 //   TCP connect ───────────────────────► accept
-//   hello (queue pairs in INIT) ───────► check; queue pairs to RTS
-//   check; queue pairs to RTS ◄───────── hello, or refuse
+//   hello (queue pairs in INIT) ───────► check; address resolved; queue pairs to RTS
+//   the same ◄────────────────────────── hello, or refuse
 //   ready ─────────────────────────────► (its writes may start)
 //   first write on each path             first write on each path
 //   proven ────────────────────────────► ◄──────────────── proven
@@ -21,6 +21,7 @@
 #include <string>
 
 #include "net_plugin/paths/path_budget.h"
+#include "net_plugin/setup/address_resolution.h"
 #include "net_plugin/setup/control.h"
 #include "net_plugin/setup/growth.h"
 #include "net_plugin/setup/messages.h"
@@ -51,6 +52,10 @@ struct SessionSetup {
   Gid peer_gid{};                             // the same; of its first device
   std::string host;                           // this host's name, for messages of the peer
   std::uint64_t settings_digest = 0;          // settings::job_wide_digest
+  // The way from a device to a peer's address; null where nothing can or needs to be found out. With `resolved` it is
+  // remembered for the next connection. Control thread.
+  std::function<std::unique_ptr<AddressResolution>(std::size_t device, const Gid& to, TimePoint now)> resolve;
+  std::function<void(const Gid& from, const Gid& to)> resolved;
   // One line that is worth a look and no error. Control thread.
   std::function<void(const std::string& line)> remark;
 };
@@ -80,7 +85,7 @@ class Session final : public Task {
   bool step(short events, TimePoint now) override;
 
  private:
-  enum class State { connecting, hello, ready, proving, watching, over };
+  enum class State { connecting, hello, resolving, ready, proving, watching, over };
 
   Session(SessionSetup setup, Role role);
   void begin_connect(const Handle& handle);
@@ -90,6 +95,8 @@ class Session final : public Task {
   bool handle_frame(const Frame& frame);
   bool handle_hello(const Frame& frame);
   bool create_queue_pairs(std::size_t paths, std::size_t peer_devices);
+  bool resolve(TimePoint now);
+  bool connect_queue_pairs();
   bool begin_proof();
   bool prove();
   bool hand_over();
@@ -125,6 +132,7 @@ class Session final : public Task {
   std::optional<Batch> batch_;
   std::optional<transfer::ClearToSendRing> ring_;
   std::optional<Hello> peer_hello_;
+  std::vector<std::unique_ptr<AddressResolution>> resolutions_;  // that have not finished
   bool proven_ = false;
   bool peer_proven_ = false;
   std::optional<paths::PathShare> share_;  // connecting side

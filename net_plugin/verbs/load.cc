@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "common/text/format.h"
+#include "net_plugin/verbs/shared_object.h"
 #include "net_plugin/verbs/verbs.h"
 
 // verbs.h wraps some functions in macros; here the exported ones are meant.
@@ -15,28 +16,6 @@ namespace {
 
 // Optional access bits have to go through ibv_reg_mr_iova2 (ibv_reg_mr(3), IBV_ACCESS_OPTIONAL_RANGE).
 constexpr unsigned kOptionalAccess = 0x3ff00000;
-
-// dlclose when the last user has gone.
-class SharedObject {
- public:
-  explicit SharedObject(const char* name) : handle_(dlopen(name, RTLD_NOW | RTLD_LOCAL)) {}
-  SharedObject(SharedObject&& other) noexcept : handle_(other.handle_) { other.handle_ = nullptr; }
-  SharedObject& operator=(SharedObject&&) = delete;
-  ~SharedObject() {
-    if (handle_) dlclose(handle_);
-  }
-  explicit operator bool() const { return handle_ != nullptr; }
-
-  // Null where the library lacks the symbol in this version.
-  template <class Function>
-  bool find(Function& function, const char* name, const char* version) const {
-    function = handle_ ? reinterpret_cast<Function>(dlvsym(handle_, name, version)) : nullptr;
-    return function != nullptr;
-  }
-
- private:
-  void* handle_;
-};
 
 struct Functions {
   ibv_device** (*get_device_list)(int*);
@@ -145,28 +124,13 @@ class Loaded final : public Verbs {
   Functions call_;
 };
 
-// Every name with the version node under which rdma-core exports it; the first one that is missing is reported.
-class Required {
- public:
-  explicit Required(const SharedObject& library) : library_(library) {}
-  template <class Function>
-  void find(Function& function, const char* name) {
-    if (!library_.find(function, name, "IBVERBS_1.1") && missing_.empty()) missing_ = name;
-  }
-  const std::string& missing() const { return missing_; }
-
- private:
-  const SharedObject& library_;
-  std::string missing_;
-};
-
 }  // namespace
 
 Result<std::unique_ptr<Verbs>> load() {
   SharedObject ibverbs("libibverbs.so.1");
   if (!ibverbs) return Error{text::format("cannot open: {}", dlerror()), "libibverbs.so.1", 0, {}};
   Functions call{};
-  Required required(ibverbs);
+  Required required(ibverbs, "IBVERBS_1.1");
   required.find(call.get_device_list, "ibv_get_device_list");
   required.find(call.free_device_list, "ibv_free_device_list");
   required.find(call.get_device_name, "ibv_get_device_name");
@@ -191,7 +155,7 @@ Result<std::unique_ptr<Verbs>> load() {
   required.find(call.modify_qp, "ibv_modify_qp");
   required.find(call.destroy_qp, "ibv_destroy_qp");
   required.find(call.fork_init, "ibv_fork_init");
-  if (!required.missing().empty()) {
+  if (required.missing()) {
     return Error{text::format("has no {}@IBVERBS_1.1", required.missing()), "libibverbs.so.1", 0,
                  "install rdma-core's libibverbs"};
   }

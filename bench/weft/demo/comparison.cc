@@ -73,6 +73,14 @@ double slowest_spine(const std::vector<Run>& runs) {
   return statistics::median(values);
 }
 
+std::vector<statistics::Pair> pairs_of(const Comparison& comparison) {
+  std::vector<statistics::Pair> pairs;
+  for (std::size_t i = 0; i < comparison.weft.size(); i++) {
+    pairs.push_back({comparison.ib[i].iteration_mbps, comparison.weft[i].iteration_mbps});
+  }
+  return pairs;
+}
+
 }  // namespace
 
 double Run::least_used_spine() const {
@@ -87,11 +95,11 @@ double Run::least_used_spine() const {
 }
 
 statistics::Estimate ratio(const Comparison& comparison) {
-  std::vector<statistics::Pair> pairs;
-  for (std::size_t i = 0; i < comparison.weft.size(); i++) {
-    pairs.push_back({comparison.ib[i].iteration_mbps, comparison.weft[i].iteration_mbps});
-  }
-  return statistics::paired_ratio(pairs);
+  return statistics::paired_ratio(pairs_of(comparison));
+}
+
+statistics::Estimate mean_ratio(const Comparison& comparison) {
+  return statistics::mean_paired_ratio(pairs_of(comparison));
 }
 
 statistics::Estimate weft_share(const Comparison& comparison) {

@@ -50,6 +50,8 @@ Result<Comparison> compare(const FabricChoice& fabric, const std::vector<std::ui
 
 // Weft's bus bandwidth over the IB transport's on the same seed. Unbounded where runs have a single timed iteration.
 statistics::Estimate ratio(const Comparison& comparison);
+// The geometric mean over the seeds instead of the median.
+statistics::Estimate mean_ratio(const Comparison& comparison);
 // Weft's share of what the fabric carries.
 statistics::Estimate weft_share(const Comparison& comparison);
 

@@ -16,7 +16,11 @@ namespace {
 using statistics::Estimate;
 
 // More than in the demo, which has to end in minutes: they make the intervals narrow.
-constexpr int kIterations = 7;
+constexpr int kIterations = 7, kIterationsOfMany = 3;
+// On the fat NIC NCCL's own transport has two flows each way on four spines: whether they meet is luck, and it gets a
+// half or a quarter. So each seed stands for so many hash seeds there: itself, itself + 1000, …; and the mean counts,
+// because a median would say no more than which of the two came more often.
+constexpr std::uint64_t kHashSeedsOfOne = 5, kHashSeedStep = 1000, kLargestSeed = 0xffffffff;
 constexpr double kShareGoal = 0.90, kFatRatioGoal = 2.0, kOneToOneGoal = 1.3, kGateGoal = 0.95;
 
 std::string line(const Point& point) {
@@ -56,6 +60,15 @@ Result<void> add_ceiling(const std::string& rig, std::vector<Point>& points) {
   return {};
 }
 
+std::vector<std::uint64_t> hash_seeds(const std::vector<std::uint64_t>& seeds) {
+  std::vector<std::uint64_t> out;
+  for (const std::uint64_t seed : seeds) {
+    for (std::uint64_t i = 0; i < kHashSeedsOfOne; i++)
+      out.push_back((seed - 1 + i * kHashSeedStep) % kLargestSeed + 1);
+  }
+  return out;
+}
+
 void add_comparison(const demo::Comparison& one, std::vector<Point>& points) {
   if (one.fabric.name == "1:1") {
     points.push_back(at_least("1:1, all-reduce: Weft / NCCL's IB default", kOneToOneGoal, demo::ratio(one)));
@@ -63,7 +76,9 @@ void add_comparison(const demo::Comparison& one, std::vector<Point>& points) {
     return;
   }
   points.push_back(at_least("fat NIC, all-reduce: Weft's median share", kShareGoal, demo::weft_share(one)));
-  points.push_back(at_least("fat NIC, all-reduce: Weft / NCCL's IB default", kFatRatioGoal, demo::ratio(one)));
+  points.push_back(
+      at_least("fat NIC, all-reduce: Weft / NCCL's IB default (geometric mean)", kFatRatioGoal, demo::mean_ratio(one)));
+  points.push_back(printed("fat NIC, all-reduce: the same, median", demo::ratio(one).median));
 }
 
 Result<std::vector<Point>> measure(const std::string& rig, const std::vector<demo::FabricChoice>& fabrics,
@@ -80,8 +95,9 @@ Result<std::vector<Point>> measure(const std::string& rig, const std::vector<dem
   if (auto done = add_ceiling(rig, points); !done) return done.take_error();
   for (std::size_t i = 0; i < fabrics.size(); i++) {
     demo::FabricChoice fabric = fabrics[i];
-    fabric.settings.push_back(text::format("operations.0.iterations={}", kIterations));
-    auto one = demo::compare(fabric, seeds, demo::rig_runner(rig), progress);
+    const bool lucky = fabric.name != "1:1";
+    fabric.settings.push_back(text::format("operations.0.iterations={}", lucky ? kIterationsOfMany : kIterations));
+    auto one = demo::compare(fabric, lucky ? hash_seeds(seeds) : seeds, demo::rig_runner(rig), progress);
     if (!one) return one.take_error();
     const std::size_t before = points.size();
     add_comparison(*one, points);

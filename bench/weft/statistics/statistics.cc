@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 namespace weft::statistics {
 namespace {
@@ -69,14 +70,22 @@ Estimate unbounded(double figure) {
   return {figure, 0, std::numeric_limits<double>::infinity()};
 }
 
-Estimate bounded(double figure, std::size_t conditions, const std::function<double(std::size_t, Random&)>& draw) {
+// What stands for many values.
+using Centre = double (*)(std::vector<double>);
+
+double mean(std::vector<double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / double(values.size());
+}
+
+Estimate bounded(double figure, std::size_t conditions, Centre centre,
+                 const std::function<double(std::size_t, Random&)>& draw) {
   Random random;
   std::vector<double> figures;
   for (int i = 0; i < kDraws; i++) {
     std::vector<double> drawn;
     for (std::size_t condition = 0; condition < conditions; condition++)
       drawn.push_back(draw(condition, random));
-    figures.push_back(median(drawn));
+    figures.push_back(centre(drawn));
   }
   return {figure, std::exp(percentile(figures, 0.025)), std::exp(percentile(figures, 0.975))};
 }
@@ -104,19 +113,36 @@ bool Estimate::resolved() const {
   return low >= median * (1 - kWidest) && high <= median * (1 + kWidest);
 }
 
-Estimate paired_ratio(const std::vector<Pair>& pairs) {
+namespace {
+
+std::vector<double> ratios(const std::vector<Pair>& pairs) {
+  std::vector<double> out;
+  for (const Pair& pair : pairs)
+    out.push_back(median(pair.other) / median(pair.base));
+  return out;
+}
+
+Estimate paired(const std::vector<Pair>& pairs, double figure, Centre centre) {
   Side base, other;
-  std::vector<double> ratios;
   for (const Pair& pair : pairs) {
     base.add(pair.base);
     other.add(pair.other);
-    ratios.push_back(median(pair.other) / median(pair.base));
   }
-  if (!base.repeated() || !other.repeated()) return unbounded(median(ratios));
-  return bounded(median(ratios), pairs.size(), [&](std::size_t condition, Random& random) {
+  if (!base.repeated() || !other.repeated()) return unbounded(figure);
+  return bounded(figure, pairs.size(), centre, [&](std::size_t condition, Random& random) {
     const double drawn_base = base.drawn_centre(condition, random);
     return other.drawn_centre(condition, random) - drawn_base;
   });
+}
+
+}  // namespace
+
+Estimate paired_ratio(const std::vector<Pair>& pairs) {
+  return paired(pairs, median(ratios(pairs)), median);
+}
+
+Estimate mean_paired_ratio(const std::vector<Pair>& pairs) {
+  return paired(pairs, std::exp(mean(logarithms(ratios(pairs)))), mean);
 }
 
 Estimate median_over(const std::vector<std::vector<double>>& conditions) {
@@ -127,7 +153,7 @@ Estimate median_over(const std::vector<std::vector<double>>& conditions) {
     medians.push_back(median(values));
   }
   if (!side.repeated()) return unbounded(median(medians));
-  return bounded(median(medians), conditions.size(),
+  return bounded(median(medians), conditions.size(), median,
                  [&](std::size_t condition, Random& random) { return side.drawn_centre(condition, random); });
 }
 

@@ -40,6 +40,10 @@ struct Estimate {
 // empty, nor a side.
 Estimate paired_ratio(const std::vector<Pair>& pairs);
 
+// The geometric mean of the ratios instead of their median, with bounds drawn in the same way: where the conditions
+// fall into two groups far apart, a median says which group is the larger and no more.
+Estimate mean_paired_ratio(const std::vector<Pair>& pairs);
+
 // The same for one side: the median over the conditions of the medians.
 Estimate median_over(const std::vector<std::vector<double>>& conditions);
 

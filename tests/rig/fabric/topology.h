@@ -13,9 +13,9 @@ namespace weft::fabric {
 
 // A spine whose links differ from the others'.
 struct UnequalSpine {
-  int spine = 0;      // 0-based
-  int mbps = 1000;    // each of its links, each direction
-  int delay_us = 0;   // instead of Topology::delay_us
+  int spine = 0;     // 0-based
+  int mbps = 1000;   // each of its links, each direction
+  int delay_us = 0;  // instead of Topology::delay_us
 };
 
 struct Topology {

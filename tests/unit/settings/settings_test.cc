@@ -100,6 +100,41 @@ TEST(Settings, AnEmptyVariableCountsAsNotSet) {
   EXPECT_TRUE(load_from({{"WEFT_PATHS", ""}}).given.empty());
 }
 
+TEST(Settings, EachThatIsSetSaysWhereItComesFromAndWhatItCountsAs) {
+  const std::vector<ConfFile> files = {{"/root/.nccl.conf", {{"NCCL_IB_TC", "106"}, {"NCCL_IB_SL", "3"}}},
+                                       {"/etc/nccl.conf", {{"NCCL_IB_SL", "5"}, {"NCCL_IB_TIMEOUT", "22"}}}};
+  // Within NCCL: what the files say is in the environment as well, unless something else is.
+  const std::map<std::string, std::string> environment = {
+      {"NCCL_IB_TC", "41"}, {"NCCL_IB_SL", "3"}, {"NCCL_IB_TIMEOUT", "22"}, {"WEFT_PATHS", "8"}};
+  const Loaded inside = load(
+      [&](const char* name) { return environment.count(name) ? environment.at(name).c_str() : nullptr; }, {}, files);
+  std::vector<std::string> lines;
+  for (const Given& one : inside.given)
+    lines.push_back(one.text());
+  EXPECT_THAT(lines, testing::UnorderedElementsAre("WEFT_PATHS=8 (environment)", "NCCL_IB_TC=41 (environment)",
+                                                   "NCCL_IB_SL=3 (/root/.nccl.conf)",
+                                                   "NCCL_IB_TIMEOUT=22 (/etc/nccl.conf): counts as 20"));
+  // Without NCCL, as in `weft devices`.
+  const Loaded outside = load([](const char*) -> const char* { return nullptr; }, {}, files);
+  EXPECT_EQ(outside.settings.ib_tc, 106);
+  EXPECT_EQ(outside.settings.ib_sl, 3);
+  EXPECT_EQ(outside.settings.ib_timeout, 20);
+}
+
+TEST(Settings, AWrongValueInAFileNamesTheFile) {
+  const Loaded loaded =
+      load([](const char*) -> const char* { return nullptr; }, {}, {{"/etc/nccl.conf", {{"NCCL_IB_SL", "x"}}}});
+  ASSERT_EQ(loaded.errors.size(), 1u);
+  EXPECT_THAT(loaded.errors[0].text(), HasSubstr("NCCL_IB_SL=x in /etc/nccl.conf"));
+}
+
+TEST(Settings, ConfFilesAreReadAsNcclReadsThem) {
+  using Values = std::map<std::string, std::string>;
+  EXPECT_EQ(parse_conf("A=1\n#B=2\nno line\n=3\nC=a=b\nA=4\nD="), (Values{{"A", "1"}, {"C", "a=b"}, {"D", ""}}));
+  EXPECT_EQ(parse_conf(""), Values{});
+  EXPECT_EQ(parse_conf("\n\n"), Values{});
+}
+
 TEST(Settings, NamesAreUnique) {
   std::set<std::string> names;
   for (const Row& row : table())

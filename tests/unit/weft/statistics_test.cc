@@ -48,6 +48,20 @@ TEST(Statistics, ConditionsThatDifferDoNotWidenTheInterval) {
   EXPECT_TRUE(ratio.resolved());
 }
 
+// Two groups of conditions far apart: the median jumps from one to the other, the mean does not.
+TEST(Statistics, TheMeanOfTwoGroupsIsResolvedWhereTheMedianIsNot) {
+  std::mt19937 random(3);
+  std::vector<Pair> pairs;
+  for (int i = 0; i < 24; i++)
+    pairs.push_back({repeated(1, 0.02, 3, random), repeated(i % 2 == 0 ? 2 : 4, 0.02, 3, random)});
+  const Estimate mean = mean_paired_ratio(pairs), median = paired_ratio(pairs);
+  EXPECT_NEAR(mean.median, std::sqrt(8.0), 0.05);
+  EXPECT_LE(mean.low, mean.median);
+  EXPECT_GE(mean.high, mean.median);
+  EXPECT_TRUE(mean.resolved());
+  EXPECT_GT(median.high / median.low, mean.high / mean.low);
+}
+
 TEST(Statistics, ASingleRepetitionResolvesNothing) {
   const Estimate ratio = paired_ratio({{{1, 1}, {2}}, {{1, 1}, {2, 2}}});
   EXPECT_DOUBLE_EQ(ratio.median, 2);
@@ -55,6 +69,7 @@ TEST(Statistics, ASingleRepetitionResolvesNothing) {
   EXPECT_TRUE(std::isinf(ratio.high));
   EXPECT_FALSE(ratio.resolved());
   EXPECT_FALSE(median_over({{1}, {1}}).resolved());
+  EXPECT_FALSE(mean_paired_ratio({{{1, 1}, {2}}}).resolved());
 }
 
 TEST(Statistics, AWideIntervalIsNotResolved) {

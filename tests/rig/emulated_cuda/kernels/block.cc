@@ -7,10 +7,14 @@
 namespace weft::nccl_kernels {
 namespace {
 
-// Rounds without a look at the abort flag, then without sleep, then of short sleep. A round of yielding takes about a
-// microsecond where nobody else wants the CPU, and a time slice of the others where they do.
-constexpr unsigned kYieldRounds = 64, kShortSleepRounds = 512;
-constexpr unsigned kShortSleepMicroseconds = 20, kLongSleepMicroseconds = 200;
+// Rounds without a look at the abort flag and without sleep. A round of yielding takes about a microsecond where nobody
+// else wants the CPU, and a time slice of the others where they do.
+constexpr unsigned kYieldRounds = 64;
+// Then it sleeps a part of what it has waited already: what it waits for is found out that much later at most. Dozens
+// of blocks wait for slow links at the same time, and waking often would take the CPU from the NICs that they wait for.
+constexpr unsigned kPart = 16, kShortestSleepMicroseconds = 20, kLongestSleepMicroseconds = 2000;
+// What the kernel adds to a sleep (timer slack).
+constexpr unsigned kSlackMicroseconds = 50;
 
 }  // namespace
 
@@ -37,7 +41,9 @@ bool Patience::pause() {
     sched_yield();
   } else {
     if (block_.aborted()) return false;
-    usleep(rounds_ <= kShortSleepRounds ? kShortSleepMicroseconds : kLongSleepMicroseconds);
+    const unsigned sleep = std::clamp(waited_us_ / kPart, kShortestSleepMicroseconds, kLongestSleepMicroseconds);
+    usleep(sleep);
+    waited_us_ += sleep + kSlackMicroseconds;
   }
   return true;
 }

@@ -37,6 +37,7 @@ class Patience {
  private:
   const Block& block_;
   unsigned rounds_ = 0;
+  unsigned waited_us_ = 0;
 };
 
 // Waits for the condition. False when the kernel has to leave before it holds.

@@ -9,7 +9,8 @@ namespace weft::fake {
 
 using setup::Engine;
 
-Loopback::Loopback(settings::Settings settings, const LoopbackShape& shape) {
+Loopback::Loopback(settings::Settings settings, const LoopbackShape& shape,
+                   std::unique_ptr<verbs::ConnectionManager> manager) {
   std::vector<DeviceDescription> descriptions;
   const int receiving = shape.receiving_devices != 0 ? shape.receiving_devices : shape.devices;
   const int physical = std::max(shape.devices, receiving);
@@ -37,7 +38,7 @@ Loopback::Loopback(settings::Settings settings, const LoopbackShape& shape) {
         std::lock_guard lock(log_mutex_);
         log_ += text + '\n';
       },
-      sysfs_.root());
+      sysfs_.root(), std::move(manager));
   const auto device = [&](int count) {
     std::vector<int> members;
     for (int i = 0; i < count; i++)

@@ -27,7 +27,8 @@ struct LoopbackShape {
 
 class Loopback {
  public:
-  explicit Loopback(settings::Settings settings = {}, const LoopbackShape& shape = {});
+  explicit Loopback(settings::Settings settings = {}, const LoopbackShape& shape = {},
+                    std::unique_ptr<verbs::ConnectionManager> manager = nullptr);
   ~Loopback();
 
   // Both ends of one connection; an error where one of them fails.
