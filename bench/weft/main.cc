@@ -27,6 +27,8 @@ void add_figures(CLI::App& app, figures::FigureOptions& options) {
   app.add_option("--seeds", options.seeds, "Hash seeds of the fabric")->capture_default_str();
   app.add_option("--json", options.json, "Write the points for programs to this file (- is standard output)");
   app.add_option("--rig", options.rig, "The rig command (default: next to this one)");
+  app.add_flag("--long", options.thorough,
+               "What takes very long as well (data-plane: NCCL's IB transport in ten settings)");
 }
 
 // Values in effect here, with where each comes from.

@@ -146,8 +146,8 @@ struct Candidate {
 class Search {
  public:
   // `verbs` null: libibverbs can't be loaded, for `reason`.
-  Search(verbs::Verbs* verbs, const Error& reason, const Wishes& wishes, std::string sysfs)
-      : verbs_(verbs), reason_(reason), wishes_(wishes), sysfs_root_(std::move(sysfs)) {}
+  Search(verbs::Verbs* verbs, const Error& reason, const Wishes& wishes, std::string sysfs, const GpuTrial* trial)
+      : verbs_(verbs), reason_(reason), wishes_(wishes), sysfs_root_(std::move(sysfs)), trial_(trial) {}
 
   Discovery run() {
     if (verbs_) read_devices();
@@ -251,14 +251,26 @@ class Search {
     port.max_cqe = attributes.max_cqe;
     port.max_srq = attributes.max_srq;
     port.max_srq_wr = attributes.max_srq_wr;
-    port.peer_memory = sysfs.peer_memory();
-    port.dmabuf = takes_dmabuf(*verbs_, context);
+    find_gpu_memory(port, sysfs, context);
     if (failed != 0)
       port.unusable = system_error("ibv_query_port failed", failed, place);
     else
       judge(port, state, sysfs, read_gids(*verbs_, context, sysfs, number, state.gid_tbl_len));
     candidate.physical_function = sysfs.physical_function();
     candidates_.push_back(std::move(candidate));
+  }
+
+  void find_gpu_memory(Port& port, const Sysfs& sysfs, ibv_context* context) {
+    if (!trial_ || !trial_->possible()) {
+      port.peer_memory = sysfs.peer_memory();
+      port.dmabuf = takes_dmabuf(*verbs_, context);
+      return;
+    }
+    const GpuReach reach = trial_->on(*verbs_, context);
+    port.gpu_proven = true;
+    port.peer_memory = reach.peer_memory;
+    port.dmabuf = reach.dmabuf;
+    port.gpu_trouble = reach.why;
   }
 
   void judge(Port& port, const ibv_port_attr& state, const Sysfs& sysfs, const std::vector<GidEntry>& table) {
@@ -340,6 +352,7 @@ class Search {
   Error reason_;  // why a device of sysfs is not among those of libibverbs
   const Wishes& wishes_;
   std::string sysfs_root_;
+  const GpuTrial* trial_;
   std::vector<std::string> seen_;  // devices that libibverbs lists
   std::vector<Candidate> candidates_;
   Discovery found_;
@@ -397,12 +410,17 @@ int speed_mbps(std::uint8_t active_speed, std::uint8_t active_width) {
   return lane * lanes;
 }
 
-Discovery discover(verbs::Verbs& verbs, const Wishes& wishes, const std::string& sysfs) {
-  return Search(&verbs, Error{"libibverbs does not list this device", {}, 0, {}}, wishes, sysfs).run();
+std::string describe_gpu_memory(const Port& port) {
+  if (!port.reaches_device_memory()) return port.gpu_trouble.empty() ? "no" : "no: " + port.gpu_trouble;
+  return std::string(port.dmabuf ? "dma-buf" : "peer memory") + (port.gpu_proven ? "" : " (not proven)");
+}
+
+Discovery discover(verbs::Verbs& verbs, const Wishes& wishes, const std::string& sysfs, const GpuTrial* trial) {
+  return Search(&verbs, Error{"libibverbs does not list this device", {}, 0, {}}, wishes, sysfs, trial).run();
 }
 
 Discovery discover_without_verbs(const Error& reason, const Wishes& wishes, const std::string& sysfs) {
-  return Search(nullptr, reason, wishes, sysfs).run();
+  return Search(nullptr, reason, wishes, sysfs, nullptr).run();
 }
 
 }  // namespace weft::devices

@@ -8,6 +8,7 @@
 
 #include "common/result/result.h"
 #include "net_plugin/devices/gid.h"
+#include "net_plugin/devices/gpu_memory.h"
 #include "net_plugin/devices/selection.h"
 #include "net_plugin/verbs/verbs.h"
 
@@ -32,6 +33,8 @@ struct Port {
   int max_srq_wr = 0;
   bool peer_memory = false;  // a kernel module lets the NIC register GPU memory
   bool dmabuf = false;       // the driver takes dma-buf descriptors
+  bool gpu_proven = false;   // both by registering memory of a GPU, not from what sysfs and the driver say
+  std::string gpu_trouble;   // why neither works, where that is proven
   std::optional<Error> unusable;
 
   bool reaches_device_memory() const { return peer_memory || dmabuf; }
@@ -53,9 +56,14 @@ struct Discovery {
 // Opens every device once to ask it, and closes it again. A RoCE port that sysfs shows and that can't be asked (its
 // device can't be opened, or libibverbs does not know it) is an unusable port, not an absent one: only a host without
 // RoCE NICs has none.
-Discovery discover(verbs::Verbs& verbs, const Wishes& wishes, const std::string& sysfs = "/sys");
+// `trial` may be null.
+Discovery discover(verbs::Verbs& verbs, const Wishes& wishes, const std::string& sysfs = "/sys",
+                   const GpuTrial* trial = nullptr);
 // Where libibverbs can't be loaded: the RoCE ports that sysfs shows, each unusable for this reason.
 Discovery discover_without_verbs(const Error& reason, const Wishes& wishes, const std::string& sysfs = "/sys");
+
+// "dma-buf", "peer memory (not proven)", "no: …".
+std::string describe_gpu_memory(const Port& port);
 
 // Mbit/s of ibv_query_port(3)'s codes; 0 where a code is not known.
 int speed_mbps(std::uint8_t active_speed, std::uint8_t active_width);

@@ -87,8 +87,9 @@ ncclResult_t init_once(ncclDebugLogger_t logger, bool merge_cards) {
   auto verbs = verbs::load();
   // Without it the queue pairs resolve addresses themselves.
   auto manager = verbs::load_connection_manager();
-  runtime = setup::Runtime::create(std::move(verbs), loaded.settings, loaded.error_of(settings::Component::net),
-                                   merge_cards, log, loaded.settings.sysfs_root + "/sys", manager ? manager.take() : nullptr);
+  runtime = setup::Runtime::create(
+      std::move(verbs), loaded.settings, loaded.error_of(settings::Component::net), merge_cards, log,
+      {loaded.settings.sysfs_root + "/sys", manager ? manager.take() : nullptr, devices::cuda_driver_in_use()});
   return ncclSuccess;
 }
 

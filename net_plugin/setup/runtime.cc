@@ -78,11 +78,10 @@ std::string host_name() {
 
 std::unique_ptr<Runtime> Runtime::create(Result<std::unique_ptr<verbs::Verbs>> verbs,
                                          const settings::Settings& settings, std::optional<Error> settings_error,
-                                         bool merge_cards, Log log, const std::string& sysfs,
-                                         std::unique_ptr<verbs::ConnectionManager> manager) {
+                                         bool merge_cards, Log log, Surroundings around) {
   std::unique_ptr<Runtime> runtime(new Runtime(std::move(log)));
   if (verbs) runtime->verbs_ = verbs.take();
-  runtime->manager_ = std::move(manager);
+  runtime->manager_ = std::move(around.manager);
   runtime->settings_ = settings;
   runtime->options_ = make_options(settings);
   runtime->options_.relaxed_ordering =
@@ -95,8 +94,9 @@ std::unique_ptr<Runtime> Runtime::create(Result<std::unique_ptr<verbs::Verbs>> v
     wishes = made.take();
   else if (!runtime->trouble_)
     runtime->trouble_ = made.take_error();
-  devices::Discovery found = runtime->verbs_ ? devices::discover(*runtime->verbs_, wishes, sysfs)
-                                             : devices::discover_without_verbs(verbs.error(), wishes, sysfs);
+  const devices::GpuTrial trial(std::move(around.driver));
+  devices::Discovery found = runtime->verbs_ ? devices::discover(*runtime->verbs_, wishes, around.sysfs, &trial)
+                                             : devices::discover_without_verbs(verbs.error(), wishes, around.sysfs);
   for (const std::string& remark : found.remarks)
     runtime->log_(LogLevel::info, remark);
   if (found.trouble && !runtime->trouble_) runtime->trouble_ = std::move(found.trouble);
@@ -105,14 +105,12 @@ std::unique_ptr<Runtime> Runtime::create(Result<std::unique_ptr<verbs::Verbs>> v
   runtime->devices_ = std::make_unique<NetDevices>(runtime->ports_, merge_cards && settings.ib_merge_nics);
   for (std::size_t i = 0; i < runtime->ports_.size(); i++) {
     const devices::Port& port = runtime->ports_[i];
-    runtime->log_(LogLevel::info, port.unusable
-                                      ? text::format("device {}: {}:{} is not usable: {}", i, port.device, port.port,
-                                                     port.unusable->text())
-                                      : text::format("device {}: {}:{} {} Mbit/s, {}, GPU memory: {}", i, port.device,
-                                                     port.port, port.speed_mbps, devices::describe(port.gid),
-                                                     port.peer_memory ? "peer memory"
-                                                     : port.dmabuf    ? "dma-buf"
-                                                                      : "no"));
+    runtime->log_(
+        LogLevel::info,
+        port.unusable
+            ? text::format("device {}: {}:{} is not usable: {}", i, port.device, port.port, port.unusable->text())
+            : text::format("device {}: {}:{} {} Mbit/s, {}, GPU memory: {}", i, port.device, port.port, port.speed_mbps,
+                           devices::describe(port.gid), devices::describe_gpu_memory(port)));
   }
   return runtime;
 }

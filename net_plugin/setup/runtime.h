@@ -28,16 +28,22 @@ namespace weft::setup {
 enum class LogLevel { warn, info };
 using Log = std::function<void(LogLevel, const std::string&)>;
 
+// What a test replaces.
+struct Surroundings {
+  std::string sysfs = "/sys";
+  std::unique_ptr<verbs::ConnectionManager> manager;  // null where librdmacm is not there
+  std::unique_ptr<devices::CudaDriver> driver;        // null where the process uses no GPU
+};
+
 class Runtime {
  public:
   // Finds the devices. A bad setting or an unusable NIC is not an error here: it is one of listen() and connect(), see
   // trouble(). Nor is it one that libibverbs can't be loaded: on a host without RDMA that is normal, and where sysfs
   // shows RoCE ports they are listed as unusable.
-  // `merge_cards`: see NetDevices; NCCL_IB_MERGE_NICS=0 turns it off. `manager`: null where librdmacm is not there.
+  // `merge_cards`: see NetDevices; NCCL_IB_MERGE_NICS=0 turns it off.
   static std::unique_ptr<Runtime> create(Result<std::unique_ptr<verbs::Verbs>> verbs,
                                          const settings::Settings& settings, std::optional<Error> settings_error,
-                                         bool merge_cards, Log log, const std::string& sysfs = "/sys",
-                                         std::unique_ptr<verbs::ConnectionManager> manager = nullptr);
+                                         bool merge_cards, Log log, Surroundings around);
 
   const std::vector<devices::Port>& ports() const { return ports_; }
   // What NCCL is told of; indices of listen() and connect() are theirs.

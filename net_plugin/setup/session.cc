@@ -452,6 +452,11 @@ bool Session::refuse(const std::string& why) {
 bool Session::fail(Error error) {
   if (state_ == State::watching) peer_->set_lost(error.text());
   growth_.reset();
+  resolutions_.clear();
+  // Whoever asked for the connection may never come back for the outcome: what the NIC has few of goes now.
+  batch_.reset();
+  ring_.reset();
+  link_.reset();
   state_ = State::over;
   socket_.reset();  // the peer notices at once
   std::lock_guard lock(mutex_);

@@ -81,6 +81,13 @@ std::vector<statistics::Pair> pairs_of(const Comparison& comparison) {
   return pairs;
 }
 
+std::vector<std::vector<double>> iteration_shares(const std::vector<Run>& runs) {
+  std::vector<std::vector<double>> shares;
+  for (const Run& run : runs)
+    shares.push_back(run.iteration_shares);
+  return shares;
+}
+
 }  // namespace
 
 double Run::least_used_spine() const {
@@ -103,10 +110,11 @@ statistics::Estimate mean_ratio(const Comparison& comparison) {
 }
 
 statistics::Estimate weft_share(const Comparison& comparison) {
-  std::vector<std::vector<double>> shares;
-  for (const Run& run : comparison.weft)
-    shares.push_back(run.iteration_shares);
-  return statistics::median_over(shares);
+  return statistics::median_over(iteration_shares(comparison.weft));
+}
+
+statistics::Estimate ib_share(const Comparison& comparison) {
+  return statistics::median_over(iteration_shares(comparison.ib));
 }
 
 std::vector<double> bandwidths(const std::vector<Run>& runs) {

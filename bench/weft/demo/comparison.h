@@ -15,9 +15,9 @@ namespace weft::demo {
 
 // A fabric of the demo: a scenario file, and how people call it.
 struct FabricChoice {
-  std::string name;      // "1:1", "fat NIC"
-  std::string scenario;  // path
-  std::string text;      // one sentence
+  std::string name;                        // "1:1", "fat NIC"
+  std::string scenario;                    // path
+  std::string text;                        // one sentence
   std::vector<std::string> settings = {};  // rig's --set arguments, for both sides
 };
 
@@ -54,6 +54,7 @@ statistics::Estimate ratio(const Comparison& comparison);
 statistics::Estimate mean_ratio(const Comparison& comparison);
 // Weft's share of what the fabric carries.
 statistics::Estimate weft_share(const Comparison& comparison);
+statistics::Estimate ib_share(const Comparison& comparison);
 
 std::vector<double> bandwidths(const std::vector<Run>& runs);
 std::vector<double> shares(const std::vector<Run>& runs);

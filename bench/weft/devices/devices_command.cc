@@ -13,11 +13,6 @@
 namespace weft::devices_command {
 namespace {
 
-const char* gpu_memory(const devices::Port& port) {
-  if (port.peer_memory) return "peer memory module";
-  return port.dmabuf ? "dma-buf" : "no";
-}
-
 Report look() {
   Report report;
   const settings::Loaded loaded = settings::load();
@@ -25,7 +20,7 @@ Report look() {
   report.remarks = loaded.remarks;
   const auto log = [&report](setup::LogLevel, const std::string& line) { report.remarks.push_back(line); };
   const auto runtime = setup::Runtime::create(verbs::load(), loaded.settings, loaded.error_of(settings::Component::net),
-                                              false, log, loaded.settings.sysfs_root + "/sys");
+                                              false, log, {loaded.settings.sysfs_root + "/sys", nullptr, nullptr});
   report.ports = runtime->ports();
   report.trouble = runtime->trouble();
   // The plugin logs a line for each device as well; here the table has them.
@@ -51,7 +46,7 @@ std::string table(const Report& report) {
       continue;
     }
     out += text::format("{:>2}  {:<12} {:>7} Mbit/s  {}  MTU {}  GPU memory: {}  {}\n", i, port.name, port.speed_mbps,
-                        devices::describe(port.gid), 128 << int(port.path_mtu), gpu_memory(port),
+                        devices::describe(port.gid), 128 << int(port.path_mtu), devices::describe_gpu_memory(port),
                         port.pci_path.empty() ? "no PCI function" : port.pci_path);
   }
   for (const std::string& remark : report.remarks)
@@ -74,7 +69,7 @@ nlohmann::ordered_json to_json(const Report& report) {
       entry["speed_mbps"] = port.speed_mbps;
       entry["gid"] = {{"index", port.gid.index}, {"type", "RoCE v2"}, {"address", devices::address_text(port.gid)}};
       entry["path_mtu"] = 128 << int(port.path_mtu);
-      entry["gpu_memory"] = gpu_memory(port);
+      entry["gpu_memory"] = devices::describe_gpu_memory(port);
     }
     out["devices"].push_back(std::move(entry));
   }

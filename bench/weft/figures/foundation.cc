@@ -18,9 +18,10 @@ using statistics::Estimate;
 // More than in the demo, which has to end in minutes: they make the intervals narrow.
 constexpr int kIterations = 7, kIterationsOfMany = 3;
 // On the fat NIC NCCL's own transport has two flows each way on four spines: whether they meet is luck, and it gets a
-// half or a quarter. So each seed stands for so many hash seeds there: itself, itself + 1000, …; and the mean counts,
+// half or a quarter. So each seed stands for so many hash seeds there, and the mean counts,
 // because a median would say no more than which of the two came more often.
-constexpr std::uint64_t kHashSeedsOfOne = 5, kHashSeedStep = 1000, kLargestSeed = 0xffffffff;
+constexpr std::size_t kHashSeedsOfOne = 5;
+constexpr std::uint64_t kHashSeedStep = 1000, kLargestSeed = 0xffffffff;
 constexpr double kShareGoal = 0.90, kFatRatioGoal = 2.0, kOneToOneGoal = 1.3, kGateGoal = 0.95;
 
 std::string line(const Point& point) {
@@ -60,15 +61,6 @@ Result<void> add_ceiling(const std::string& rig, std::vector<Point>& points) {
   return {};
 }
 
-std::vector<std::uint64_t> hash_seeds(const std::vector<std::uint64_t>& seeds) {
-  std::vector<std::uint64_t> out;
-  for (const std::uint64_t seed : seeds) {
-    for (std::uint64_t i = 0; i < kHashSeedsOfOne; i++)
-      out.push_back((seed - 1 + i * kHashSeedStep) % kLargestSeed + 1);
-  }
-  return out;
-}
-
 void add_comparison(const demo::Comparison& one, std::vector<Point>& points) {
   if (one.fabric.name == "1:1") {
     points.push_back(at_least("1:1, all-reduce: Weft / NCCL's IB default", kOneToOneGoal, demo::ratio(one)));
@@ -97,7 +89,8 @@ Result<std::vector<Point>> measure(const std::string& rig, const std::vector<dem
     demo::FabricChoice fabric = fabrics[i];
     const bool lucky = fabric.name != "1:1";
     fabric.settings.push_back(text::format("operations.0.iterations={}", lucky ? kIterationsOfMany : kIterations));
-    auto one = demo::compare(fabric, lucky ? hash_seeds(seeds) : seeds, demo::rig_runner(rig), progress);
+    auto one =
+        demo::compare(fabric, lucky ? hash_seeds(seeds, kHashSeedsOfOne) : seeds, demo::rig_runner(rig), progress);
     if (!one) return one.take_error();
     const std::size_t before = points.size();
     add_comparison(*one, points);
@@ -121,6 +114,15 @@ Point at_least(const std::string& what, double goal, double measured) {
           measured, measured >= goal ? "pass" : "falls short"};
 }
 
+std::vector<std::uint64_t> hash_seeds(const std::vector<std::uint64_t>& seeds, std::size_t each) {
+  std::vector<std::uint64_t> out;
+  for (const std::uint64_t seed : seeds) {
+    for (std::size_t i = 0; i < each; i++)
+      out.push_back((seed - 1 + i * kHashSeedStep) % kLargestSeed + 1);
+  }
+  return out;
+}
+
 Point printed(const std::string& what, double measured) {
   return {what, "-", measured, measured, measured, "printed only"};
 }
@@ -136,7 +138,8 @@ int run_figures(const FigureOptions& options) {
   auto choices = demo::fabrics();
   if (!choices) return demo::complain(choices.error(), demo::kLacking);
   const std::string rig = options.rig.empty() ? demo::own_folder() + "/rig" : options.rig;
-  auto points = options.list == "foundation" ? measure(rig, *choices, *seeds) : measure_data_plane(rig, *seeds);
+  auto points =
+      options.list == "foundation" ? measure(rig, *choices, *seeds) : measure_data_plane(rig, *seeds, options.thorough);
   if (!points) return demo::complain(points.error(), points.error().code == ENOENT ? demo::kLacking : demo::kFailed);
   bool all = true;
   for (const Point& point : *points) {

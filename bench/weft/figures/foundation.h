@@ -28,11 +28,15 @@ Point at_least(const std::string& what, double goal, double measured);
 // A figure without a goal.
 Point printed(const std::string& what, double measured);
 
+// Each seed stands for `each` hash seeds: itself, itself + 1000, …
+std::vector<std::uint64_t> hash_seeds(const std::vector<std::uint64_t>& seeds, std::size_t each);
+
 struct FigureOptions {
   std::string list;
   std::string seeds;
   std::string json;
   std::string rig;
+  bool thorough = false;  // what takes very long as well
 };
 
 int run_figures(const FigureOptions& options);

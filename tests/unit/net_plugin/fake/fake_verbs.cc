@@ -453,7 +453,16 @@ int FakeVerbs::dealloc_pd(ibv_pd* pd) {
   return 0;
 }
 
-ibv_mr* FakeVerbs::reg_mr(ibv_pd* pd, void* address, std::size_t length, unsigned) {
+ibv_mr* FakeVerbs::reg_mr(ibv_pd* pd, void* address, std::size_t length, unsigned access) {
+  const DeviceDescription& known = devices_[std::size_t(ours<Context>(pd->context).index)]->description;
+  if (reinterpret_cast<std::uint64_t>(address) >= gpu_memory && known.gpu_pointer_error != 0) {
+    errno = known.gpu_pointer_error;
+    return nullptr;
+  }
+  return make_region(pd, address, length, access);
+}
+
+ibv_mr* FakeVerbs::make_region(ibv_pd* pd, void* address, std::size_t length, unsigned) {
   std::lock_guard lock(nic_->mutex);
   nic_->objects++;
   auto* mr = new ibv_mr{};
@@ -467,8 +476,11 @@ ibv_mr* FakeVerbs::reg_mr(ibv_pd* pd, void* address, std::size_t length, unsigne
   return mr;
 }
 
-ibv_mr* FakeVerbs::reg_dmabuf_mr(ibv_pd*, std::uint64_t, std::size_t, std::uint64_t, int, unsigned) {
-  errno = EOPNOTSUPP;
+ibv_mr* FakeVerbs::reg_dmabuf_mr(ibv_pd* pd, std::uint64_t, std::size_t length, std::uint64_t iova, int fd,
+                                 unsigned access) {
+  const DeviceDescription& known = devices_[std::size_t(ours<Context>(pd->context).index)]->description;
+  if (known.dmabuf_error == 0 && fd >= 0) return make_region(pd, reinterpret_cast<void*>(iova), length, access);
+  errno = known.dmabuf_error == 0 ? EBADF : known.dmabuf_error;
   return nullptr;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -39,6 +40,8 @@ struct DeviceDescription {
   std::uint32_t max_inline = 256;
   int queue_pairs_left = 1 << 16;  // of all devices together: the next one fails with ENOMEM
   ibv_ece extensions{};
+  int dmabuf_error = EOPNOTSUPP;  // of registering a real descriptor; 0: works
+  int gpu_pointer_error = 0;      // of registering the GPU's address without a descriptor
   int open_error = 0;
   int query_error = 0;
 };
@@ -94,7 +97,9 @@ class FakeVerbs final : public verbs::Verbs {
                         unsigned access) override;
   int dereg_mr(ibv_mr* mr) override;
   bool has_optional_access() const override { return true; }
-  bool has_dmabuf() const override { return false; }
+  bool has_dmabuf() const override { return true; }
+  // Memory from here on, to its end, is a GPU's.
+  std::uint64_t gpu_memory = ~std::uint64_t(0);
   ibv_cq* create_cq(ibv_context* context, int entries) override;
   int destroy_cq(ibv_cq* cq) override;
   ibv_srq* create_srq(ibv_pd* pd, ibv_srq_init_attr* attributes) override;
@@ -107,6 +112,8 @@ class FakeVerbs final : public verbs::Verbs {
   int modify_qp_udp_sport(ibv_qp* qp, std::uint16_t port) override;
 
  private:
+  ibv_mr* make_region(ibv_pd* pd, void* address, std::size_t length, unsigned access);
+
   struct Nic;
   struct Device;
   std::unique_ptr<Nic> nic_;

@@ -32,13 +32,12 @@ Loopback::Loopback(settings::Settings settings, const LoopbackShape& shape,
   verbs = made.get();
   settings.connect_timeout_ms = 5000;
   if (shape.all_paths_at_once) settings.grow_after_bytes = 0;
-  runtime = setup::Runtime::create(
-      std::unique_ptr<verbs::Verbs>(std::move(made)), settings, std::nullopt, false,
-      [this](setup::LogLevel, const std::string& text) {
-        std::lock_guard lock(log_mutex_);
-        log_ += text + '\n';
-      },
-      sysfs_.root(), std::move(manager));
+  runtime = setup::Runtime::create(std::unique_ptr<verbs::Verbs>(std::move(made)), settings, std::nullopt, false,
+                                   [this](setup::LogLevel, const std::string& text) {
+                                     std::lock_guard lock(log_mutex_);
+                                     log_ += text + '\n';
+                                   },
+                                   {sysfs_.root(), std::move(manager), nullptr});
   const auto device = [&](int count) {
     std::vector<int> members;
     for (int i = 0; i < count; i++)

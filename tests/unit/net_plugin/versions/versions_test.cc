@@ -35,7 +35,7 @@ void logger(ncclDebugLogLevel level, unsigned long, const char*, int, const char
 
 class Versions : public testing::TestWithParam<int> {
  protected:
-  explicit Versions(int nics = 1) : nics_(nics) {}
+  explicit Versions(int nics = 1, int queue_pairs = 65535) : nics_(nics), queue_pairs_(queue_pairs) {}
 
   void SetUp() override {
     folder_ = std::filesystem::temp_directory_path() / ("weft-versions-" + std::to_string(getpid()));
@@ -47,6 +47,7 @@ class Versions : public testing::TestWithParam<int> {
                       {"netdev", "lo"},
                       {"address", address},
                       {"guid", "0x000000000000000" + std::to_string(1 + i)},
+                      {"caps", {{"max_qp", queue_pairs_}}},
                       {"gids", {{{"gid", "::ffff:" + address}}}}});
     }
     std::ofstream(folder_ / "host.json") << nlohmann::json{{"host", "h1"}, {"nics", nics}};
@@ -152,7 +153,7 @@ class Versions : public testing::TestWithParam<int> {
     EXPECT_EQ(log_text, "");
   }
 
-  const int nics_;
+  const int nics_, queue_pairs_;
   std::filesystem::path folder_;
   void* library_ = nullptr;
   std::unique_ptr<NetInterface> net_;
@@ -263,6 +264,80 @@ TEST_P(MergingVersions, CarryOneConnectionOverTwoNics) {
   move_messages();
 }
 
+// Field report F87: jobs make and leave communicators all day. Each here has two connections, one given up in the
+// middle of its handshake, and moves a message; the NIC has queue pairs for a few at a time only.
+class Communicators : public Versions {
+ protected:
+  Communicators() : Versions(1, 64) {}
+
+  struct Held {
+    long descriptors = 0, threads = 0, kilobytes = 0;
+  };
+  static long entries(const char* folder) {
+    return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
+  }
+  static Held held() {
+    // A thread that has been joined stays in /proc until the kernel has let go of it.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    Held now{entries("/proc/self/fd"), entries("/proc/self/task"), 0};
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.rfind("VmRSS:", 0) == 0) now.kilobytes = std::stol(line.substr(6));
+    }
+    return now;
+  }
+
+  void live() {
+    ASSERT_EQ(net_->init(logger), ncclSuccess);
+    char handle[NCCL_NET_HANDLE_MAXSIZE] = {};
+    void *listening = nullptr, *given_up = nullptr;
+    ASSERT_EQ(net_->listen(0, handle, &listening), ncclSuccess);
+    // Before v11 the plugin is not told when a communicator goes; what was given up then lives for 30 s.
+    if (GetParam() >= 11) {
+      ASSERT_EQ(net_->connect(0, handle, &given_up), ncclSuccess);
+    }
+    EXPECT_EQ(net_->close_listen(listening), ncclSuccess);
+    send_ = receive_ = nullptr;
+    ASSERT_NO_FATAL_FAILURE(connect());
+    std::vector<std::uint8_t> from(100'000, 7), to(100'000);
+    void *from_memory = nullptr, *to_memory = nullptr;
+    ASSERT_EQ(net_->register_memory(send_, from.data(), from.size(), NCCL_PTR_HOST, &from_memory), ncclSuccess);
+    ASSERT_EQ(net_->register_memory(receive_, to.data(), to.size(), NCCL_PTR_HOST, &to_memory), ncclSuccess);
+    void* receive = start(
+        [&](void** request) { return net_->irecv(receive_, {to.data()}, {to.size()}, {0}, {to_memory}, request); });
+    void* send =
+        start([&](void** request) { return net_->isend(send_, from.data(), from.size(), 0, from_memory, request); });
+    int sizes[8] = {};
+    ASSERT_NO_FATAL_FAILURE(finish(receive, sizes, {send}));
+    EXPECT_EQ(from, to);
+    EXPECT_EQ(net_->deregister(send_, from_memory), ncclSuccess);
+    EXPECT_EQ(net_->deregister(receive_, to_memory), ncclSuccess);
+    EXPECT_EQ(net_->close_send(send_), ncclSuccess);
+    EXPECT_EQ(net_->close_receive(receive_), ncclSuccess);
+    EXPECT_EQ(net_->finalize(), ncclSuccess);
+  }
+};
+
+TEST_P(Communicators, F87_AThousandLeaveNothingBehind) {
+  setenv("WEFT_GROW_AFTER_BYTES", "0", 1);
+  EXPECT_EQ(net_->finalize(), ncclSuccess);
+  for (int i = 0; i < 100; i++)
+    ASSERT_NO_FATAL_FAILURE(live());
+  const Held before = held();
+  for (int i = 100; i < 1000; i++)
+    ASSERT_NO_FATAL_FAILURE(live()) << i;
+  Held after = held();
+  for (int look = 0; look < 100 && (after.threads != before.threads || after.descriptors != before.descriptors); look++)
+    after = held();
+  EXPECT_EQ(after.descriptors, before.descriptors);
+  EXPECT_EQ(after.threads, before.threads);
+  // Less than a kilobyte each.
+  EXPECT_LE(after.kilobytes, before.kilobytes + 800);
+  ASSERT_EQ(net_->init(logger), ncclSuccess);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Communicators, testing::Values(8, 11),
+                         [](const auto& one) { return "v" + std::to_string(one.param); });
 INSTANTIATE_TEST_SUITE_P(Of, MergingVersions, testing::Range(9, 13),
                          [](const auto& one) { return "v" + std::to_string(one.param); });
 INSTANTIATE_TEST_SUITE_P(Of, Versions, testing::Range(6, 13),
