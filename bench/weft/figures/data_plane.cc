@@ -1,8 +1,11 @@
 #include "bench/weft/figures/data_plane.h"
 
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 
 #include "bench/weft/demo/rig_process.h"
+#include "bench/weft/process/child.h"
 #include "common/text/format.h"
 
 namespace weft::figures {
@@ -32,6 +35,7 @@ constexpr std::size_t kHashSeedsOfOne = 2;
 constexpr const char* kGridScenario = "data_plane_spines.json";
 constexpr double kGridGoal = 1.6;
 constexpr int kQueuePairs[] = {1, 2, 4, 8, 16};
+constexpr double kOnePieceGoal = 0.7, kExtraPieceGoal = 0.5;
 
 void progress(const std::string& text) {
   std::fprintf(stderr, "%s\n", text.c_str());
@@ -63,12 +67,41 @@ Result<void> measure_grid(const std::string& rig, const std::vector<std::uint64_
   return {};
 }
 
+// What a message costs the CPU: counted instructions, so that there is nothing to repeat (bench/net_compare).
+Result<void> count_instructions(const std::string& rig, std::vector<Point>& points) {
+  const std::string program = (std::filesystem::path(rig).parent_path() / "net_compare").string();
+  auto folder = process::TemporaryFolder::create();
+  if (!folder) return folder.take_error();
+  const std::string file = folder->path() + "/net_compare.json";
+  progress("instructions of a message, NIC that is none");
+  auto ended = process::run({program, "--json", file});
+  if (!ended) return ended.take_error();
+  if (ended->code != 0) return Error{"failed: " + ended->output, program, 0, {}};
+  std::ifstream stream(file);
+  const nlohmann::json json = nlohmann::json::parse(stream, nullptr, false);
+  if (!json.contains("figures")) return Error{"gave no figures", program, 0, {}};
+  const nlohmann::json& figures = json["figures"];
+  const auto ratio = [&](const char* key) { return figures[key].value("ratio", 0.0); };
+  points.push_back(at_most("instructions of a message of 4 KiB: Weft / NCCL's IB", kOnePieceGoal, ratio("one_piece")));
+  points.push_back(
+      at_most("instructions of each further piece: Weft / NCCL's IB", kExtraPieceGoal, ratio("extra_piece")));
+  points.push_back(printed("instructions of a test in vain: Weft / NCCL's IB", ratio("tests_in_vain")));
+  for (const char* side : {"weft", "ib"}) {
+    const std::string name = side == std::string("weft") ? "Weft" : "NCCL's IB";
+    points.push_back(printed("seconds to set up 256 connections, " + name, figures["set_up_seconds"].value(side, 0.0)));
+    points.push_back(
+        printed("KiB that a connection holds, both ends, " + name, figures["kilobytes_each"].value(side, 0.0)));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<Point>> measure_data_plane(const std::string& rig, const std::vector<std::uint64_t>& seeds,
                                               bool grid) {
   const std::vector<std::uint64_t> many = hash_seeds(seeds, kHashSeedsOfOne);
   std::vector<Point> points;
+  if (auto counted = count_instructions(rig, points); !counted) return counted.take_error();
   for (const Subject& subject : kSubjects) {
     auto scenario = demo::find_scenario(subject.scenario);
     if (!scenario) return scenario.take_error();

@@ -123,6 +123,11 @@ std::vector<std::uint64_t> hash_seeds(const std::vector<std::uint64_t>& seeds, s
   return out;
 }
 
+Point at_most(const std::string& what, double goal, double measured) {
+  return {what,     text::format("<= {:.2f}", goal),          measured, measured,
+          measured, measured <= goal ? "pass" : "falls short"};
+}
+
 Point printed(const std::string& what, double measured) {
   return {what, "-", measured, measured, measured, "printed only"};
 }

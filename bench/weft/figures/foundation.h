@@ -25,6 +25,8 @@ struct Point {
 Point at_least(const std::string& what, double goal, const statistics::Estimate& figure);
 // A goal for a figure without an interval.
 Point at_least(const std::string& what, double goal, double measured);
+// A figure that must not be larger; counted, hence without an interval.
+Point at_most(const std::string& what, double goal, double measured);
 // A figure without a goal.
 Point printed(const std::string& what, double measured);
 
