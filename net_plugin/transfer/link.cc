@@ -101,7 +101,8 @@ bool Link::fail_post(const char* call, int code, int path) {
       false);
 }
 
-bool Link::healthy(bool waiting, Nanoseconds now) {
+// Off the fast path: something has happened, which may be no more than an orderly end of the peer.
+bool Link::look(bool waiting) {
   if (failure_) return false;
   for (const LinkDevice& one : devices) {
     const int event = one.opened->fatal_event.load(std::memory_order_relaxed);
@@ -116,6 +117,7 @@ bool Link::healthy(bool waiting, Nanoseconds now) {
   if (word == PeerState::Word::lost)
     return fail(Error{text::format("the peer is lost: {}", peer->why()), description, 0, {}});
   if (!waiting) return true;
+  const Nanoseconds now = steady_now();
   if (closed_since_ == 0) closed_since_ = now;
   if (now - closed_since_ < kGrace) return true;
   return fail(Error{"the peer has closed the connection while requests were outstanding", description, 0, {}});

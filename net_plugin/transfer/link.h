@@ -107,9 +107,16 @@ class Link {
   bool fail_post(const char* call, int code, int path);
   // Looks at the peer and the devices; false when one of them is gone. `waiting` says whether something is outstanding:
   // a peer that has closed in order is no failure for who waits for nothing.
-  bool healthy(bool waiting, Nanoseconds now);
+  bool healthy(bool waiting) { return (!failure_ && undisturbed()) || look(waiting); }
 
  private:
+  bool undisturbed() const {
+    for (const LinkDevice& one : devices)
+      if (one.opened->fatal_event.load(std::memory_order_relaxed) != 0) return false;
+    return peer->word() == PeerState::Word::present;
+  }
+  bool look(bool waiting);
+
   std::size_t most_paths_;
   std::optional<Failure> failure_;
   Nanoseconds closed_since_ = 0;

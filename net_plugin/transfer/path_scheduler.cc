@@ -1,6 +1,7 @@
 #include "net_plugin/transfer/path_scheduler.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace weft::transfer {
 namespace {
@@ -18,8 +19,8 @@ constexpr double kClearlyLess = 0.9;
 // So many pieces more than rate x delay may be under way: between a completion and the next post the link must not fall
 // idle.
 constexpr double kFewPieces = 2;
-// Smaller pieces say more about the fixed part of a round trip than about a path's share of the link.
-constexpr std::size_t kSmallestMeasured = 4096;
+// So many paths are looked at for a piece: with more, the piece would cost more than it gains.
+constexpr int kLooks = 4;
 // Paths may become longer: what is known of the delay grows by half in so many nanoseconds, if nothing shorter comes.
 // Much sooner, and a queue that never empties would pass for delay.
 constexpr double kDelayAge = 60e9;
@@ -32,10 +33,13 @@ constexpr double kStale = 8.0;
 
 PathScheduler::PathScheduler(int paths, int most) {
   paths_.reserve(std::size_t(std::max(paths, most)));
-  paths_.resize(std::size_t(paths));
+  idle_.resize(std::size_t(std::max(paths, most)) / 64 + 1);
+  grow(paths);
 }
 
 void PathScheduler::grow(int paths) {
+  for (std::size_t i = paths_.size(); i < std::size_t(paths); i++)
+    idle_[i / 64] |= std::uint64_t(1) << i % 64;
   paths_.resize(std::size_t(paths));
   // Messages are cut into smaller pieces now.
   piece_time_ = 0;
@@ -45,40 +49,66 @@ double PathScheduler::expected(const Path& path, std::size_t bytes) const {
   return std::max(delay_, path.time_per_byte * double(path.under_way + bytes));
 }
 
-bool PathScheduler::may_queue(const Path& path, std::size_t bytes) const {
-  if (path.time_per_byte == 0) return false;
-  if (double(under_way_ + bytes) <= rate_ * delay_ + kFewPieces * double(bytes)) return true;
-  // Its pieces may wait behind those of other paths, however few it holds; and it may have stopped with many.
+// Its pieces may wait behind those of other paths, however few it holds; and it may have stopped with many.
+bool PathScheduler::less_crowded(const Path& path) const {
   return std::max(path.piece_time, path.time_per_byte * double(path.under_way)) < kClearlyLess * piece_time_;
 }
 
-int PathScheduler::choose(std::size_t bytes, std::size_t left, Nanoseconds now) const {
+void PathScheduler::weigh(int index, std::size_t bytes, double rest, Choice& choice) const {
+  const Path& path = paths_[std::size_t(index)];
+  const double time = expected(path, bytes);
+  if (time > kTooLate * rest && latest_ - path.measured_at < Nanoseconds(kStale * time)) {
+    if (choice.late < 0 || time < choice.late_time) {
+      choice.late = index;
+      choice.late_time = time;
+    }
+  } else if (choice.best < 0 || time < choice.best_time) {
+    choice.best = index;
+    choice.best_time = time;
+  }
+}
+
+// The first idle path from `from` on, round to the beginning; -1 where none is.
+int PathScheduler::next_idle(int from) const {
+  const auto words = int(idle_.size());
+  int word = from / 64;
+  std::uint64_t bits = idle_[std::size_t(word)] & ~std::uint64_t(0) << from % 64;
+  for (int i = 0; i <= words; i++) {
+    if (bits != 0) return word * 64 + std::countr_zero(bits);
+    word = word + 1 == words ? 0 : word + 1;
+    bits = idle_[std::size_t(word)];
+  }
+  return -1;
+}
+
+int PathScheduler::choose(std::size_t bytes, std::size_t left) {
   const int count = int(paths_.size());
   const double rest = rate_ > 0 ? double(under_way_ + bytes + left) / rate_ : 0;
-  int best = -1, late = -1;
-  double best_time = 0, late_time = 0;
-  for (int i = 0; i < count; i++) {
-    int candidate = turn_ + i;
-    if (candidate >= count) candidate -= count;
-    const Path& path = paths_[std::size_t(candidate)];
-    if (path.under_way != 0 && !may_queue(path, bytes)) continue;
-    const double time = expected(path, bytes);
-    if (time > kTooLate * rest && now - path.measured_at < Nanoseconds(kStale * time)) {
-      if (late < 0 || time < late_time) {
-        late = candidate;
-        late_time = time;
-      }
-    } else if (best < 0 || time < best_time) {
-      best = candidate;
-      best_time = time;
-    }
+  Choice choice;
+  int first = -1, candidate = turn_;
+  for (int i = 0; i < kLooks; i++) {
+    candidate = next_idle(candidate);
+    if (candidate < 0 || candidate == first) break;
+    if (first < 0) first = candidate;
+    weigh(candidate, bytes, rest, choice);
+    candidate = candidate + 1 == count ? 0 : candidate + 1;
   }
-  // With nothing under way nothing will complete either: the least late path then has to do.
-  return best < 0 && pieces_ == 0 ? late : best;
+  if (choice.best >= 0 || pieces_ == 0) return choice.best >= 0 ? choice.best : choice.late;
+  // All of them late: others next time.
+  if (first >= 0) turn_ = candidate < 0 ? first : candidate;
+  const bool room = double(under_way_ + bytes) <= rate_ * delay_ + kFewPieces * double(bytes);
+  for (int i = 0; i < std::min(kLooks, count); i++) {
+    busy_turn_ = busy_turn_ + 1 == count ? 0 : busy_turn_ + 1;
+    const Path& path = paths_[std::size_t(busy_turn_)];
+    if (path.under_way == 0 || path.time_per_byte == 0 || (!room && !less_crowded(path))) continue;
+    weigh(busy_turn_, bytes, rest, choice);
+  }
+  return choice.best;
 }
 
 std::size_t PathScheduler::posted(int path, std::size_t bytes) {
-  turn_ = (path + 1) % int(paths_.size());
+  turn_ = path + 1 == int(paths_.size()) ? 0 : path + 1;
+  idle_[std::size_t(path) / 64] &= ~(std::uint64_t(1) << path % 64);
   pieces_++;
   under_way_ += bytes;
   return paths_[std::size_t(path)].under_way += bytes;
@@ -90,7 +120,9 @@ void PathScheduler::completed(int index, std::size_t bytes, std::size_t under_wa
   path.under_way -= bytes;
   under_way_ -= bytes;
   pieces_--;
-  if (bytes < kSmallestMeasured) return;
+  if (path.under_way == 0) idle_[std::size_t(index) / 64] |= std::uint64_t(1) << index % 64;
+  if (!measures(bytes)) return;
+  latest_ = now;
   const Nanoseconds took = std::max<Nanoseconds>(1, now - posted_at);
   const double sample = double(took) / double(under_way);
   path.measured_at = now;

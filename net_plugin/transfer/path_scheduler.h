@@ -28,7 +28,12 @@ class PathScheduler {
   void grow(int paths);
 
   // The path for a piece of `bytes`, with `left` more bytes to come after it, or -1: wait until something completes.
-  int choose(std::size_t bytes, std::size_t left, Nanoseconds now) const;
+  // Looks at a few paths only, others the next time: it is asked in every test of a request that waits.
+  int choose(std::size_t bytes, std::size_t left);
+
+  // Whether it matters when a piece of this size was posted and completed. Smaller ones say more about the fixed part
+  // of a round trip than about a path's share of the link; for them the times below may be 0.
+  static bool measures(std::size_t bytes) { return bytes >= kSmallestMeasured; }
 
   // Bytes under way on the path including this piece: keep it and give it back with completed().
   std::size_t posted(int path, std::size_t bytes);
@@ -40,14 +45,23 @@ class PathScheduler {
   Nanoseconds piece_time() const { return Nanoseconds(piece_time_); }
 
  private:
+  static constexpr std::size_t kSmallestMeasured = 8192;
+
   struct Path {
     std::size_t under_way = 0;
     double time_per_byte = 0;  // nanoseconds; 0: nothing measured yet
     double piece_time = 0;     // nanoseconds
     Nanoseconds measured_at = 0;
   };
+  // The best of the paths looked at so far; late ones apart.
+  struct Choice {
+    int best = -1, late = -1;
+    double best_time = 0, late_time = 0;
+  };
   double expected(const Path& path, std::size_t bytes) const;
-  bool may_queue(const Path& path, std::size_t bytes) const;
+  bool less_crowded(const Path& path) const;
+  void weigh(int index, std::size_t bytes, double rest, Choice& choice) const;
+  int next_idle(int from) const;
 
   std::vector<Path> paths_;
   double piece_time_ = 0;
@@ -55,8 +69,11 @@ class PathScheduler {
   double delay_ = 0;  // nanoseconds; 0: not known
   Nanoseconds delay_at_ = 0;
   std::size_t under_way_ = 0;
-  int pieces_ = 0;  // under way
-  int turn_ = 0;    // where the search starts: equal paths take turns
+  Nanoseconds latest_ = 0;           // completion
+  int pieces_ = 0;                   // under way
+  int turn_ = 0;                     // where the search starts: equal paths take turns
+  int busy_turn_ = 0;                // the same among paths that hold something
+  std::vector<std::uint64_t> idle_;  // one bit a path
 };
 
 }  // namespace weft::transfer

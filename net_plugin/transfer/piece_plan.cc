@@ -36,4 +36,15 @@ PiecePlan plan_pieces(std::size_t message, const PieceLimits& limits, std::uint1
   return {bytes, std::uint16_t(std::max<std::size_t>(1, ceil_divide(message, bytes)))};
 }
 
+void PlanMemory::set_paths(int paths) {
+  limits_.paths = paths;
+  allowed_ = 0;
+}
+
+void PlanMemory::remember(std::size_t message, std::uint16_t allowed) {
+  message_ = message;
+  allowed_ = allowed;
+  plan_ = plan_pieces(message, limits_, allowed);
+}
+
 }  // namespace weft::transfer

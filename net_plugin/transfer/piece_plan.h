@@ -21,4 +21,23 @@ struct PiecePlan {
 // `allowed`: the receiver's limit, 1 … kMaxPieces. A message of 0 bytes is one empty piece.
 PiecePlan plan_pieces(std::size_t message, const PieceLimits& limits, std::uint16_t allowed);
 
+// The plan of the message before, for NCCL sends many of one size.
+class PlanMemory {
+ public:
+  explicit PlanMemory(const PieceLimits& limits) : limits_(limits) {}
+  void set_paths(int paths);
+  const PiecePlan& plan(std::size_t message, std::uint16_t allowed) {
+    if (message != message_ || allowed != allowed_) remember(message, allowed);
+    return plan_;
+  }
+
+ private:
+  void remember(std::size_t message, std::uint16_t allowed);
+
+  PieceLimits limits_;
+  std::size_t message_ = 0;
+  std::uint16_t allowed_ = 0;  // never asked for: nothing is remembered
+  PiecePlan plan_;
+};
+
 }  // namespace weft::transfer

@@ -56,6 +56,7 @@ Receiver::Receiver(std::unique_ptr<Link> link, const RemoteRing& ring, const Rec
     : link_(std::move(link)),
       remote_(ring),
       limits_(limits),
+      plans_(limits.pieces),
       flush_(std::move(flush)),
       flush_state_(flush_.size()),
       records_(std::make_unique<ClearToSend[]>(kSlots)),
@@ -116,7 +117,7 @@ void Receiver::give_back(std::size_t bytes) {
 }
 
 // How many pieces the sender may use for each message, so that it never meets an empty receive queue; 0: not now.
-int Receiver::grant(const Receive* receives, int count, std::uint16_t* pieces) const {
+int Receiver::grant(const Receive* receives, int count, std::uint16_t* pieces) {
   int owed = 0;
   for (const Owed& queue : owed_)
     owed = std::max(owed, queue.receives);
@@ -124,7 +125,7 @@ int Receiver::grant(const Receive* receives, int count, std::uint16_t* pieces) c
   if (available < count) return 0;
   int sum = 0;
   for (int i = 0; i < count; i++) {
-    const int wanted = plan_pieces(receives[i].size, limits_.pieces, kMaxPieces).pieces;
+    const int wanted = plans_.plan(receives[i].size, kMaxPieces).pieces;
     const int spare = available - sum - (count - 1 - i);
     pieces[i] = std::uint16_t(std::min(wanted, spare));
     sum += pieces[i];
@@ -134,7 +135,7 @@ int Receiver::grant(const Receive* receives, int count, std::uint16_t* pieces) c
 
 Progress Receiver::receive(const Receive* receives, int count, Request** request) {
   *request = nullptr;
-  if (!link_->healthy(true, steady_now())) return Progress::failed;
+  if (!link_->healthy(true)) return Progress::failed;
   take_new_paths();
   std::size_t bytes = 0;
   for (int i = 0; i < count; i++) {
@@ -251,7 +252,7 @@ Progress Receiver::test(Request& request, int* sizes) {
   if (!finished()) {
     take_new_paths();
     if (!poll()) return Progress::failed;
-    if (!finished()) return link_->healthy(open_ > 0, steady_now()) ? Progress::not_yet : Progress::failed;
+    if (!finished()) return link_->healthy(open_ > 0) ? Progress::not_yet : Progress::failed;
   }
   request.in_use = false;
   if (flushing) return Progress::done;
@@ -268,11 +269,13 @@ Progress Receiver::test(Request& request, int* sizes) {
 
 bool Receiver::poll() {
   ibv_wc completions[kPollBatch];
+  bool any = false;
   for (const verbs::CompletionQueue& cq : link_->cqs) {
     int count = kPollBatch;
     while (count == kPollBatch) {
       count = ibv_poll_cq(cq.get(), kPollBatch, completions);
       if (count < 0) return link_->fail(Error{"ibv_poll_cq failed", {}, 0, {}}, false);
+      any = any || count > 0;
       for (int i = 0; i < count; i++) {
         const ibv_wc& completion = completions[i];
         const int index = index_of(completion.wr_id);
@@ -291,7 +294,7 @@ bool Receiver::poll() {
       }
     }
   }
-  return queue_owed();
+  return !any || queue_owed();
 }
 
 bool Receiver::complete_receive(const ibv_wc& completion, int queue) {
@@ -327,7 +330,7 @@ bool Receiver::queue_owed() {
 
 Progress Receiver::flush(const Receive* receives, int count, Request** request) {
   *request = nullptr;
-  if (!link_->healthy(false, steady_now())) return Progress::failed;
+  if (!link_->healthy(false)) return Progress::failed;
   if (flush_.empty() || !reaches_device_memory(receives, count)) return Progress::done;
   Request& one = flushes_[flush_next_ % flushes_.size()];
   if (one.in_use) {

@@ -89,7 +89,7 @@ class Receiver {
   Receiver(std::unique_ptr<Link> link, const RemoteRing& ring, const ReceiveLimits& limits,
            std::vector<FlushPath> flush);
 
-  int grant(const Receive* receives, int count, std::uint16_t* pieces) const;
+  int grant(const Receive* receives, int count, std::uint16_t* pieces);
   bool post_records(std::uint32_t first, int count);
   bool poll();
   bool complete_receive(const ibv_wc& completion, int path);
@@ -105,6 +105,7 @@ class Receiver {
   std::unique_ptr<Link> link_;
   RemoteRing remote_;
   ReceiveLimits limits_;
+  PlanMemory plans_;
   int granted_ = 0;  // pieces that the sender may send
   std::size_t granted_bytes_ = 0;
   std::vector<FlushPath> flush_;

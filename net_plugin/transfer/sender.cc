@@ -24,6 +24,19 @@ std::uint32_t pieces_of(std::uint64_t id) {
   return std::uint32_t(id >> 32);
 }
 
+// Asks for the time once, and only where it matters: a look at the clock costs as much as a small message's
+// bookkeeping.
+class LazyClock {
+ public:
+  Nanoseconds operator()() {
+    if (time_ == 0) time_ = steady_now();
+    return time_;
+  }
+
+ private:
+  Nanoseconds time_ = 0;
+};
+
 }  // namespace
 
 Result<ClearToSendRing> ClearToSendRing::create(const std::vector<LinkDevice>& devices) {
@@ -49,7 +62,7 @@ const ClearToSend* ClearToSendRing::find(std::uint32_t number) const {
 Sender::Sender(std::unique_ptr<Link> link, ClearToSendRing ring, const PieceLimits& limits)
     : link_(std::move(link)),
       ring_(std::move(ring)),
-      limits_(limits),
+      plans_(limits),
       scheduler_(int(link_->paths.size()), int(link_->most_paths())),
       messages_(std::make_unique<std::array<Message, kSlots>>()) {
   paths_.reserve(link_->most_paths());
@@ -84,8 +97,7 @@ void Sender::advance_group() {
 
 Progress Sender::send(const void* data, std::size_t size, int tag, const Registration& memory, Request** request) {
   *request = nullptr;
-  const Nanoseconds now = steady_now();
-  if (!link_->healthy(true, now)) return Progress::failed;
+  if (!link_->healthy(true)) return Progress::failed;
   take_new_paths();
   if (size > kMaxMessage) {
     link_->fail(Error{text::format("a message of {} bytes", size), {}, 0, "1 GiB is the most that NCCL sends at once"},
@@ -111,7 +123,7 @@ Progress Sender::send(const void* data, std::size_t size, int tag, const Registr
   message.remote_address = record->address;
   std::copy(std::begin(record->keys), std::end(record->keys), message.remote_keys.begin());
   message.number = number;
-  message.plan = plan_pieces(size, limits_, record->pieces);
+  message.plan = plans_.plan(size, record->pieces);
   message.posted = message.acknowledged = 0;
   queue_[queue_next_++ % kSlots] = std::uint8_t(number % kSlots);
   matched_ |= 1u << (number - group_);
@@ -119,7 +131,7 @@ Progress Sender::send(const void* data, std::size_t size, int tag, const Registr
   open_++;
   waiting_bytes_ += size;
   link_->peer->count_sent(size);
-  if (!pump(now)) return Progress::failed;
+  if (!pump()) return Progress::failed;
   *request = &message.request;
   return Progress::done;
 }
@@ -128,11 +140,10 @@ Progress Sender::test(Request& request, int* size) {
   Message& message = (*messages_)[request.number % kSlots];
   if (link_->failed()) return Progress::failed;
   if (message.acknowledged != message.plan.pieces) {
-    const Nanoseconds now = steady_now();
     take_new_paths();
-    if (!poll(now) || !pump(now)) return Progress::failed;
+    if (!poll() || (queue_first_ != queue_next_ && !pump())) return Progress::failed;
     if (message.acknowledged != message.plan.pieces) {
-      return link_->healthy(waiting(), now) ? Progress::not_yet : Progress::failed;
+      return link_->healthy(waiting()) ? Progress::not_yet : Progress::failed;
     }
   }
   if (size) *size = int(message.size);
@@ -147,11 +158,12 @@ void Sender::take_new_paths() {
   link_->add(*link_->peer->take_offer());
   paths_.resize(link_->paths.size());
   scheduler_.grow(int(link_->paths.size()));
-  limits_.paths = int(link_->paths.size());
+  plans_.set_paths(int(link_->paths.size()));
 }
 
-bool Sender::poll(Nanoseconds now) {
+bool Sender::poll() {
   ibv_wc completions[kPollBatch];
+  LazyClock now;
   for (const verbs::CompletionQueue& cq : link_->cqs) {
     int count = kPollBatch;
     while (count == kPollBatch) {
@@ -164,7 +176,8 @@ bool Sender::poll(Nanoseconds now) {
         // A queue pair completes in order: what reports stands for all before it.
         for (std::uint32_t left = pieces_of(completions[i].wr_id); left > 0; left--) {
           const Piece& piece = path.pieces[path.first++ % kSendDepth];
-          scheduler_.completed(int(index), piece.bytes, piece.under_way, piece.posted_at, now);
+          scheduler_.completed(int(index), piece.bytes, piece.under_way, piece.posted_at,
+                               PathScheduler::measures(piece.bytes) ? now() : 0);
           (*messages_)[piece.slot].acknowledged++;
         }
       }
@@ -173,15 +186,16 @@ bool Sender::poll(Nanoseconds now) {
   return true;
 }
 
-bool Sender::pump(Nanoseconds now) {
+bool Sender::pump() {
+  LazyClock now;
   while (queue_first_ != queue_next_) {
     Message& message = (*messages_)[queue_[queue_first_ % kSlots]];
     while (message.posted != message.plan.pieces) {
       const std::size_t left = message.size - std::size_t(message.posted) * message.plan.bytes;
       const std::size_t bytes = std::min(left, message.plan.bytes);
-      const int path = scheduler_.choose(bytes, waiting_bytes_ - bytes, now);
+      const int path = scheduler_.choose(bytes, waiting_bytes_ - bytes);
       if (path < 0 || paths_[std::size_t(path)].full()) return ring_doorbells();
-      prepare(message, path, now);
+      prepare(message, path, PathScheduler::measures(bytes) ? now() : 0);
       if (prepared_ == kMostWork && !ring_doorbells()) return false;
     }
     queue_first_++;

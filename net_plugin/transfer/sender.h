@@ -86,8 +86,8 @@ class Sender {
 
   const ClearToSend* match(int tag, std::uint32_t* number) const;
   void advance_group();
-  bool poll(Nanoseconds now);
-  bool pump(Nanoseconds now);
+  bool poll();
+  bool pump();
   void prepare(Message& message, int path, Nanoseconds now);
   bool ring_doorbells();
   void take_new_paths();
@@ -95,7 +95,7 @@ class Sender {
 
   std::unique_ptr<Link> link_;
   ClearToSendRing ring_;
-  PieceLimits limits_;
+  PlanMemory plans_;
   PathScheduler scheduler_;
   std::vector<PathState> paths_;
   std::array<ibv_send_wr, kMostWork> work_{};

@@ -88,7 +88,7 @@ class Simulation {
       Message& message = connection.messages[i];
       while (message.posted < connection.message) {
         const std::size_t bytes = std::min(plan.bytes, connection.message - message.posted);
-        const int path = connection.scheduler.choose(bytes, left(i, message, bytes), now_);
+        const int path = connection.scheduler.choose(bytes, left(i, message, bytes));
         if (path < 0) return;
         const int spine = connection.spine_of_path[std::size_t(path)];
         double arrives = double(now_);
@@ -226,7 +226,7 @@ TEST(PathScheduler, PiecesThatHungDoNotLengthenTheQueuesOfOthers) {
   Nanoseconds now = 0;
   const auto round = [&](Nanoseconds took) {
     std::vector<std::pair<int, std::size_t>> posted;
-    for (int path = 0; (path = scheduler.choose(16384, 1 << 24, now)) >= 0;)
+    for (int path = 0; (path = scheduler.choose(16384, 1 << 24)) >= 0;)
       posted.push_back({path, scheduler.posted(path, 16384)});
     const Nanoseconds posted_at = now;
     now += took;
@@ -247,7 +247,7 @@ TEST(PathScheduler, APathThatStandsStillHoldsOnePiece) {
   int held = 0;
   for (int step = 0; step < 1000; step++) {
     now += 1'000'000;
-    const int path = scheduler.choose(16384, 1 << 20, now);
+    const int path = scheduler.choose(16384, 1 << 20);
     if (path < 0) continue;
     const std::size_t under_way = scheduler.posted(path, 16384);
     if (path == 2)
@@ -262,13 +262,13 @@ TEST(PathScheduler, EqualPathsTakeTurns) {
   PathScheduler scheduler(8);
   std::vector<int> used(8);
   for (int i = 0; i < 8; i++) {
-    const int path = scheduler.choose(16384, 1 << 20, 1);
+    const int path = scheduler.choose(16384, 1 << 20);
     ASSERT_GE(path, 0);
     scheduler.posted(path, 16384);
     used[std::size_t(path)]++;
   }
   EXPECT_EQ(used, std::vector<int>(8, 1));
-  EXPECT_EQ(scheduler.choose(16384, 1 << 20, 1), -1)
+  EXPECT_EQ(scheduler.choose(16384, 1 << 20), -1)
       << "nothing is known of any path: one piece each until something completes";
 }
 
@@ -290,7 +290,7 @@ TEST(PathScheduler, KeepsCountUnderRandomHistories) {
       now += random() % 100'000;
       if (random() % 2 == 0) {
         const std::size_t bytes = random() % 65536;
-        const int path = scheduler.choose(bytes, random() % (1 << 22), now);
+        const int path = scheduler.choose(bytes, random() % (1 << 22));
         if (path < 0) {
           ASSERT_FALSE(open.empty()) << "with nothing under way there is always a path";
           continue;

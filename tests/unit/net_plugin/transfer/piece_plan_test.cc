@@ -41,5 +41,23 @@ TEST(PiecePlan, FastLinksGetLargerPieces) {
   EXPECT_LE(bytes(800'000), 65'536u);
 }
 
+// Whatever was asked for before, and however the number of paths has changed.
+TEST(PiecePlan, RememberedPlansAreThePlans) {
+  PieceLimits limits{0, 2, 100'000};
+  PlanMemory memory(limits);
+  std::mt19937 random(4);
+  for (int i = 0; i < 2000; i++) {
+    if (random() % 50 == 0) {
+      limits.paths = 1 + int(random() % 48);
+      memory.set_paths(limits.paths);
+    }
+    const std::size_t message = random() % 3 == 0 ? 0 : (random() % 4) * 300'000;
+    const auto allowed = std::uint16_t(1 + random() % 3 * 100);
+    const PiecePlan expected = plan_pieces(message, limits, allowed);
+    EXPECT_EQ(memory.plan(message, allowed).bytes, expected.bytes);
+    EXPECT_EQ(memory.plan(message, allowed).pieces, expected.pieces);
+  }
+}
+
 }  // namespace
 }  // namespace weft::transfer
