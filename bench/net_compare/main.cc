@@ -28,7 +28,7 @@ struct Options {
   RunOptions run;  // --child: this process is one that is measured
   bool child = false;
   std::string json;
-  int messages = 100;
+  int messages = 0;
   int connections = 256;
 };
 

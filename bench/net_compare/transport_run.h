@@ -13,7 +13,7 @@ namespace weft::net_compare {
 struct RunOptions {
   std::string transport;     // "Weft" or "IB"
   std::size_t bytes = 4096;  // of a message
-  int messages = 100;        // in the stretch that is counted
+  int messages = 20;         // in the stretch that is counted
   int connections = 0;       // instead of messages: set up so many
 };
 

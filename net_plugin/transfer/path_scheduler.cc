@@ -121,7 +121,7 @@ void PathScheduler::completed(int index, std::size_t bytes, std::size_t under_wa
   under_way_ -= bytes;
   pieces_--;
   if (path.under_way == 0) idle_[std::size_t(index) / 64] |= std::uint64_t(1) << index % 64;
-  if (!measures(bytes)) return;
+  if (posted_at == 0) return;
   latest_ = now;
   const Nanoseconds took = std::max<Nanoseconds>(1, now - posted_at);
   const double sample = double(took) / double(under_way);

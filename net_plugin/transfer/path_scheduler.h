@@ -7,9 +7,10 @@
 //   * while all paths together hold less than rate x delay and a little more: the link is long, or there are few paths,
 //   or
 //   * while what it holds takes clearly less time than pieces do on average: it is less crowded than the others.
-// A piece goes where it is expected to arrive first; the rest of a message stays with the sender, so that paths which
-// turn out faster take more of it. Towards the end of what there is to send, a path on which a piece would arrive after
-// all the rest is left out. A path on a crowded spine therefore takes less, a path that stands still takes one piece.
+// Of a few idle paths, and where none is idle of a few that may take another, a piece goes where it is expected to
+// arrive first; the rest of a message stays with the sender, so that paths which turn out faster take more of it.
+// Towards the end of what there is to send, a path on which a piece would arrive after all the rest is left out. A path
+// on a crowded spine therefore takes less, a path that stands still takes one piece.
 #pragma once
 
 #include <cstddef>
@@ -31,12 +32,15 @@ class PathScheduler {
   // Looks at a few paths only, others the next time: it is asked in every test of a request that waits.
   int choose(std::size_t bytes, std::size_t left);
 
-  // Whether it matters when a piece of this size was posted and completed. Smaller ones say more about the fixed part
-  // of a round trip than about a path's share of the link; for them the times below may be 0.
-  static bool measures(std::size_t bytes) { return bytes >= kSmallestMeasured; }
+  // Whether a piece's times are worth a look at the clock. Small ones say more about the fixed part of a round trip
+  // than about a path's share of the link; messages that go whole come too often to be timed.
+  static bool measures(std::size_t bytes, bool whole_message) {
+    return bytes >= (whole_message ? kSmallestWhole : kSmallestPart);
+  }
 
   // Bytes under way on the path including this piece: keep it and give it back with completed().
   std::size_t posted(int path, std::size_t bytes);
+  // `posted_at` 0: not measured.
   void completed(int path, std::size_t bytes, std::size_t under_way, Nanoseconds posted_at, Nanoseconds now);
 
   int paths() const { return int(paths_.size()); }
@@ -45,7 +49,7 @@ class PathScheduler {
   Nanoseconds piece_time() const { return Nanoseconds(piece_time_); }
 
  private:
-  static constexpr std::size_t kSmallestMeasured = 8192;
+  static constexpr std::size_t kSmallestPart = 4096, kSmallestWhole = 8192;
 
   struct Path {
     std::size_t under_way = 0;

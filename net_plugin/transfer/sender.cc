@@ -177,7 +177,7 @@ bool Sender::poll() {
         for (std::uint32_t left = pieces_of(completions[i].wr_id); left > 0; left--) {
           const Piece& piece = path.pieces[path.first++ % kSendDepth];
           scheduler_.completed(int(index), piece.bytes, piece.under_way, piece.posted_at,
-                               PathScheduler::measures(piece.bytes) ? now() : 0);
+                               piece.posted_at != 0 ? now() : 0);
           (*messages_)[piece.slot].acknowledged++;
         }
       }
@@ -195,7 +195,7 @@ bool Sender::pump() {
       const std::size_t bytes = std::min(left, message.plan.bytes);
       const int path = scheduler_.choose(bytes, waiting_bytes_ - bytes);
       if (path < 0 || paths_[std::size_t(path)].full()) return ring_doorbells();
-      prepare(message, path, PathScheduler::measures(bytes) ? now() : 0);
+      prepare(message, path, PathScheduler::measures(bytes, message.plan.pieces == 1) ? now() : 0);
       if (prepared_ == kMostWork && !ring_doorbells()) return false;
     }
     queue_first_++;
