@@ -101,7 +101,7 @@ TEST(Settings, AnEmptyVariableCountsAsNotSet) {
 }
 
 TEST(Settings, EachThatIsSetSaysWhereItComesFromAndWhatItCountsAs) {
-  const std::vector<ConfFile> files = {{"/root/.nccl.conf", {{"NCCL_IB_TC", "106"}, {"NCCL_IB_SL", "3"}}},
+  const std::vector<ConfFile> files = {{"/home/user/.nccl.conf", {{"NCCL_IB_TC", "106"}, {"NCCL_IB_SL", "3"}}},
                                        {"/etc/nccl.conf", {{"NCCL_IB_SL", "5"}, {"NCCL_IB_TIMEOUT", "22"}}}};
   // Within NCCL: what the files say is in the environment as well, unless something else is.
   const std::map<std::string, std::string> environment = {
@@ -112,7 +112,7 @@ TEST(Settings, EachThatIsSetSaysWhereItComesFromAndWhatItCountsAs) {
   for (const Given& one : inside.given)
     lines.push_back(one.text());
   EXPECT_THAT(lines, testing::UnorderedElementsAre("WEFT_PATHS=8 (environment)", "NCCL_IB_TC=41 (environment)",
-                                                   "NCCL_IB_SL=3 (/root/.nccl.conf)",
+                                                   "NCCL_IB_SL=3 (/home/user/.nccl.conf)",
                                                    "NCCL_IB_TIMEOUT=22 (/etc/nccl.conf): counts as 20"));
   // Without NCCL, as in `weft devices`.
   const Loaded outside = load([](const char*) -> const char* { return nullptr; }, {}, files);

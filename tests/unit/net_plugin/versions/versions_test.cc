@@ -276,9 +276,11 @@ class Communicators : public Versions {
   static long entries(const char* folder) {
     return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
   }
+  // Once nothing but the test's own thread is left: one that has been joined stays in /proc until the kernel has let go
+  // of it, and what a process gives up goes when its threads come to it.
   static Held held() {
-    // A thread that has been joined stays in /proc until the kernel has let go of it.
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    for (int look = 0; look < 250 && entries("/proc/self/task") > 1; look++)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
     Held now{entries("/proc/self/fd"), entries("/proc/self/task"), 0};
     std::ifstream status("/proc/self/status");
     for (std::string line; std::getline(status, line);) {
@@ -295,6 +297,10 @@ class Communicators : public Versions {
     // Before v11 the plugin is not told when a communicator goes; what was given up then lives for 30 s.
     if (GetParam() >= 11) {
       ASSERT_EQ(net_->connect(0, handle, &given_up), ncclSuccess);
+      // On a busy machine it may be up by now.
+      if (given_up) {
+        EXPECT_EQ(net_->close_send(given_up), ncclSuccess);
+      }
     }
     EXPECT_EQ(net_->close_listen(listening), ncclSuccess);
     send_ = receive_ = nullptr;
@@ -326,13 +332,12 @@ TEST_P(Communicators, F87_AThousandLeaveNothingBehind) {
   const Held before = held();
   for (int i = 100; i < 1000; i++)
     ASSERT_NO_FATAL_FAILURE(live()) << i;
-  Held after = held();
-  for (int look = 0; look < 100 && (after.threads != before.threads || after.descriptors != before.descriptors); look++)
-    after = held();
+  const Held after = held();
+  EXPECT_EQ(before.threads, 1);
   EXPECT_EQ(after.descriptors, before.descriptors);
   EXPECT_EQ(after.threads, before.threads);
-  // Less than a kilobyte each.
-  EXPECT_LE(after.kilobytes, before.kilobytes + 800);
+  // A connection holds more than 60 KiB; the allocator may keep a little for each thread there has been.
+  EXPECT_LE(after.kilobytes, before.kilobytes + 900 * 9);
   ASSERT_EQ(net_->init(logger), ncclSuccess);
 }
 
