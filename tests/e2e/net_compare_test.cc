@@ -34,13 +34,13 @@ nlohmann::json figures(const Ended& ended) {
 }
 
 TEST(NetCompare, CountsTheSameInEveryRun) {
-  const Ended first = net_compare("--messages 5 --connections 3 --json -");
+  const Ended first = net_compare("--messages 2 --connections 3 --json -");
   if (first.code != 0) {
     // A machine that lets nobody trace: it says so.
     EXPECT_THAT(first.output, testing::HasSubstr("is ptrace(2) allowed here?"));
     return;
   }
-  const nlohmann::json once = figures(first), again = figures(net_compare("--messages 5 --connections 3 --json -"));
+  const nlohmann::json once = figures(first), again = figures(net_compare("--messages 2 --connections 3 --json -"));
   for (const char* key : {"one_piece", "eight_pieces", "extra_piece", "tests_in_vain"}) {
     for (const char* side : {"weft", "ib"}) {
       const double value = once[key][side];
