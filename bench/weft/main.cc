@@ -58,6 +58,17 @@ int run(int count, char** arguments) {
       "weft"};
   app.set_version_flag("--version", std::string("weft " WEFT_VERSION));
   app.require_subcommand(1);
+  app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
+    std::string message = CLI::FailureMessage::simple(failed, error);
+    // Without a command, whatever else is there is no command.
+    if (error.get_name() != "RequiredError" || !failed->get_subcommands().empty()) return message;
+    if (const auto words = failed->remaining(); !words.empty())
+      message += "Not a command: \"" + words.front() + "\".\n";
+    message += "Allowed:";
+    for (const CLI::App* command : failed->get_subcommands(nullptr))
+      message += ' ' + command->get_name();
+    return message + '\n';
+  });
   demo::DemoOptions demo_options;
   CLI::App* demo = app.add_subcommand(
       "demo", "Stock NCCL on two emulated fabrics: its own IB transport against Weft (3 to 4 minutes)");

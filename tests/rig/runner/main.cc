@@ -143,6 +143,17 @@ int main_with(int count, char** arguments) {
       "Exit codes: 0 pass or done, 1 fail, 2 wrong usage or scenario, 3 the machine lacks something.",
       "rig"};
   app.require_subcommand(1);
+  app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
+    std::string message = CLI::FailureMessage::simple(failed, error);
+    // Without a command, whatever else is there is no command.
+    if (error.get_name() != "RequiredError" || !failed->get_subcommands().empty()) return message;
+    if (const auto words = failed->remaining(); !words.empty())
+      message += "Not a command: \"" + words.front() + "\".\n";
+    message += "Allowed:";
+    for (const CLI::App* command : failed->get_subcommands(nullptr))
+      message += ' ' + command->get_name();
+    return message + '\n';
+  });
   Options options;
   const auto add_scenario = [&](CLI::App* command) {
     command->add_option("scenario", options.scenario, "Scenario file (tests/rig/README.md describes it)")->required();
