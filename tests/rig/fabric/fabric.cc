@@ -26,6 +26,7 @@ constexpr const char* kQueueLimit = "128mb";
 // tokens that find the bucket full are lost, and with them part of the rate. Time that it lasts at the link's rate.
 constexpr std::uint64_t kBurstUs = 6000;
 constexpr std::uint64_t kSmallestBurst = 32 << 10;
+constexpr int kRepeatAddressRequestMs = 20;
 
 std::uint64_t burst_bytes(int mbps) {
   return std::max(kSmallestBurst, std::uint64_t(mbps) * kBurstUs / 8);
@@ -88,6 +89,15 @@ Result<void> one_cpu_per_interface(const std::set<std::string>& except) {
   return {};
 }
 
+// The lines of an `ip` batch that give a port its address and bring it up. A link's two ends and its queue come up one
+// after another, and what is sent before the last of them is lost. A lost request for a hardware address is repeated
+// after a second unless told otherwise (arp(7), retrans_time_ms): a spine that comes back would for that long swallow
+// what is sent over it, and NCCL's IB transport gives up sooner.
+std::string addressed(const std::string& port, const std::string& address) {
+  return text::format("addr add {} dev {}\nntable change name arp_cache dev {} retrans {}\nlink set {} up\n", address,
+                      port, port, kRepeatAddressRequestMs, port);
+}
+
 }  // namespace
 
 std::vector<std::string> LinuxHash::leaf_settings() const {
@@ -140,7 +150,7 @@ Result<void> Fabric::address_hosts() const {
     std::string lines = "link set lo up\n";
     for (int rail = 0; rail < topology_.rails; rail++) {
       const Nic nic = nic_of(topology_, host, rail);
-      lines += text::format("addr add {}/24 dev {}\nlink set {} up\n", nic.address, nic.netdev, nic.netdev);
+      lines += addressed(nic.netdev, nic.address + "/24");
     }
     for (int rail = 0; rail < topology_.rails; rail++) {
       const Nic nic = nic_of(topology_, host, rail);
@@ -157,11 +167,11 @@ Result<void> Fabric::address_leaf(int leaf) const {
   std::string lines = "link set lo up\n";
   for (const SpineLink& link : spine_links(topology_)) {
     if (link.leaf != leaf) continue;
-    lines += text::format("addr add {}/30 dev {}\nlink set {} up\n", link.leaf_address, link.leaf_port, link.leaf_port);
+    lines += addressed(link.leaf_port, link.leaf_address + "/30");
   }
   for (const Nic& nic : nics(topology_)) {
     if (nic.leaf != leaf) continue;
-    lines += text::format("addr add {}/24 dev {}\nlink set {} up\n", nic.gateway, nic.leaf_port, nic.leaf_port);
+    lines += addressed(nic.leaf_port, nic.gateway + "/24");
   }
   return ip_batch(leaf_name(leaf), lines + leaf_routes(leaf));
 }
@@ -194,8 +204,7 @@ Result<void> Fabric::address_spine(int spine) const {
   std::string lines = "link set lo up\n";
   for (const SpineLink& link : spine_links(topology_)) {
     if (link.spine != spine) continue;
-    lines +=
-        text::format("addr add {}/30 dev {}\nlink set {} up\n", link.spine_address, link.spine_port, link.spine_port);
+    lines += addressed(link.spine_port, link.spine_address + "/30");
   }
   return ip_batch(spine_name(spine), lines + spine_routes(spine));
 }
