@@ -11,6 +11,7 @@
 
 #include "bench/net_compare/step_counter.h"
 #include "bench/net_compare/transport_run.h"
+#include "common/command_line/command_line.h"
 #include "common/text/format.h"
 
 namespace weft::net_compare {
@@ -194,11 +195,7 @@ int run(int count, char** arguments) {
       ->check(CLI::Range(1, 10'000));
   app.add_option("--child", options.run.transport)->group("")->check(CLI::IsMember({"Weft", "IB"}));
   app.add_option("--bytes", options.run.bytes)->group("");
-  try {
-    app.parse(count, arguments);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kDone : kUsage;
-  }
+  if (const auto code = command_line::parse(app, count, arguments, kUsage)) return *code;
   if (!options.run.transport.empty()) return be_child(options);
   options.messages = options.run.messages;
   if (options.run.connections > 0) options.connections = options.run.connections;

@@ -7,6 +7,7 @@
 #include "bench/weft/demo/demo_command.h"
 #include "bench/weft/devices/devices_command.h"
 #include "bench/weft/figures/foundation.h"
+#include "common/command_line/command_line.h"
 #include "common/settings/settings.h"
 #include "common/text/format.h"
 
@@ -58,17 +59,6 @@ int run(int count, char** arguments) {
       "weft"};
   app.set_version_flag("--version", std::string("weft " WEFT_VERSION));
   app.require_subcommand(1);
-  app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
-    std::string message = CLI::FailureMessage::simple(failed, error);
-    // Without a command, whatever else is there is no command.
-    if (error.get_name() != "RequiredError" || !failed->get_subcommands().empty()) return message;
-    if (const auto words = failed->remaining(); !words.empty())
-      message += "Not a command: \"" + words.front() + "\".\n";
-    message += "Allowed:";
-    for (const CLI::App* command : failed->get_subcommands(nullptr))
-      message += ' ' + command->get_name();
-    return message + '\n';
-  });
   demo::DemoOptions demo_options;
   CLI::App* demo = app.add_subcommand(
       "demo", "Stock NCCL on two emulated fabrics: its own IB transport against Weft (3 to 4 minutes)");
@@ -83,11 +73,7 @@ int run(int count, char** arguments) {
   figures::FigureOptions figure_options;
   CLI::App* figures = app.add_subcommand("figures", "Measure what the project promises (scripts/figures)");
   add_figures(*figures, figure_options);
-  try {
-    app.parse(count, arguments);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? demo::kDone : demo::kUsage;
-  }
+  if (const auto code = command_line::parse(app, count, arguments, demo::kUsage)) return *code;
   if (demo->parsed()) return demo::run_demo(demo_options);
   if (figures->parsed()) return figures::run_figures(figure_options);
   if (devices->parsed()) return devices_command::run(devices_json);

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 
+#include "common/command_line/command_line.h"
 #include "common/text/format.h"
 #include "tests/rig/fabric/isolation.h"
 #include "tests/rig/runner/outcome.h"
@@ -143,17 +144,6 @@ int main_with(int count, char** arguments) {
       "Exit codes: 0 pass or done, 1 fail, 2 wrong usage or scenario, 3 the machine lacks something.",
       "rig"};
   app.require_subcommand(1);
-  app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
-    std::string message = CLI::FailureMessage::simple(failed, error);
-    // Without a command, whatever else is there is no command.
-    if (error.get_name() != "RequiredError" || !failed->get_subcommands().empty()) return message;
-    if (const auto words = failed->remaining(); !words.empty())
-      message += "Not a command: \"" + words.front() + "\".\n";
-    message += "Allowed:";
-    for (const CLI::App* command : failed->get_subcommands(nullptr))
-      message += ' ' + command->get_name();
-    return message + '\n';
-  });
   Options options;
   const auto add_scenario = [&](CLI::App* command) {
     command->add_option("scenario", options.scenario, "Scenario file (tests/rig/README.md describes it)")->required();
@@ -180,11 +170,7 @@ int main_with(int count, char** arguments) {
   exec_command->add_option("command", options.command, "Command and arguments, after --")->required();
   CLI::App* down_command = app.add_subcommand("down", "End a standing rig");
   down_command->add_option("--name", options.name, "Name of the standing rig");
-  try {
-    app.parse(count, arguments);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
-  }
+  if (const auto code = command_line::parse(app, count, arguments, kUsage)) return *code;
   if (run_command->parsed()) return run(options);
   if (check_command->parsed()) return check(options);
   if (up_command->parsed()) return stand(options);

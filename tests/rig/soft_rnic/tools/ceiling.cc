@@ -12,6 +12,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "common/command_line/command_line.h"
 #include "tests/rig/soft_rnic/tools/goodput.h"
 
 namespace weft::soft_rnic {
@@ -152,11 +153,7 @@ int main(int count, char** arguments) {
       ->delimiter(',')
       ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}));
   app.add_option("--seconds", seconds, "length of a bandwidth measurement")->check(CLI::Range(0.1, 60.0));
-  try {
-    app.parse(count, arguments);
-  } catch (const CLI::ParseError& problem) {
-    return app.exit(problem) == 0 ? 0 : 2;
-  }
+  if (const auto code = weft::command_line::parse(app, count, arguments, 2)) return *code;
   std::puts("on the emulated NIC, two processes on the loopback of this machine, one queue pair");
   std::puts("   MTU      GB/s   us median      us p95   (writes of 1 MiB; one way of 8-byte writes)");
   std::fflush(stdout);

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "common/command_line/command_line.h"
 #include "tests/rig/soft_rnic/tools/endpoint.h"
 
 namespace weft::soft_rnic {
@@ -156,11 +157,7 @@ int main(int count, char** arguments) {
   app.add_option("--traffic-class", traffic_class, "TOS byte of the packets")->check(CLI::Range(0, 255));
   app.add_option("--timeout", timeout, "4.096 us x 2^N until a packet is sent again")->check(CLI::Range(0, 31));
   app.add_option("--rounds", options.rounds, "how often everything is done")->check(CLI::Range(1, 1'000'000));
-  try {
-    app.parse(count, arguments);
-  } catch (const CLI::ParseError& problem) {
-    return app.exit(problem) == 0 ? 0 : 2;
-  }
+  if (const auto code = weft::command_line::parse(app, count, arguments, 2)) return *code;
   options.endpoint.timeout = static_cast<std::uint8_t>(timeout);
   options.endpoint.traffic_class = static_cast<std::uint8_t>(traffic_class);
   return weft::soft_rnic::run(options);

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "common/command_line/command_line.h"
 #include "tests/rig/soft_rnic/tools/goodput.h"
 
 namespace weft::soft_rnic {
@@ -97,10 +98,6 @@ int main(int count, char** arguments) {
   app.add_option("--rounds", options.rounds, "measurements of each")->check(CLI::Range(1, 99));
   app.add_option("--seconds", options.seconds, "length of a measurement")->check(CLI::Range(0.1, 30.0));
   app.add_option("--threshold", options.threshold, "the ratio that passes")->check(CLI::Range(0.0, 1.0));
-  try {
-    app.parse(count, arguments);
-  } catch (const CLI::ParseError& problem) {
-    return app.exit(problem) == 0 ? 0 : 2;
-  }
+  if (const auto code = weft::command_line::parse(app, count, arguments, 2)) return *code;
   return weft::soft_rnic::run(options);
 }
