@@ -102,7 +102,7 @@ bool Link::fail_post(const char* call, int code, int path) {
 }
 
 // Off the fast path: something has happened, which may be no more than an orderly end of the peer.
-bool Link::look(bool waiting) {
+bool Link::healthy(bool waiting) {
   if (failure_) return false;
   for (const LinkDevice& one : devices) {
     const int event = one.opened->fatal_event.load(std::memory_order_relaxed);

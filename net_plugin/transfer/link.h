@@ -51,6 +51,7 @@ class PeerState {
   // More paths, ready for use. Control thread; there must be none on offer.
   void offer(std::unique_ptr<PathBatch> paths);
   bool has_offer() const { return offered_.load(std::memory_order_acquire) != nullptr; }
+  bool undisturbed() const { return word() == Word::present && !has_offer(); }
   std::unique_ptr<PathBatch> take_offer();
 
   // Bytes sent so far: written by the data path, read by the control thread.
@@ -105,18 +106,18 @@ class Link {
   bool fail(Error error, bool remote = true);
   bool fail_completion(const ibv_wc& completion);
   bool fail_post(const char* call, int code, int path);
-  // Looks at the peer and the devices; false when one of them is gone. `waiting` says whether something is outstanding:
-  // a peer that has closed in order is no failure for who waits for nothing.
-  bool healthy(bool waiting) { return (!failure_ && undisturbed()) || look(waiting); }
-
- private:
+  // Whether there is anything to look at: a failure, an event of a device, a peer that is going, paths on offer. Asked in
+  // every call, hence in the header.
   bool undisturbed() const {
     for (const LinkDevice& one : devices)
       if (one.opened->fatal_event.load(std::memory_order_relaxed) != 0) return false;
-    return peer->word() == PeerState::Word::present;
+    return !failure_ && peer->undisturbed();
   }
-  bool look(bool waiting);
+  // Looks at the peer and the devices; false when one of them is gone. `waiting` says whether something is outstanding:
+  // a peer that has closed in order is no failure for who waits for nothing.
+  bool healthy(bool waiting);
 
+ private:
   std::size_t most_paths_;
   std::optional<Failure> failure_;
   Nanoseconds closed_since_ = 0;

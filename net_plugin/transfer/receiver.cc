@@ -66,9 +66,12 @@ Receiver::Receiver(std::unique_ptr<Link> link, const RemoteRing& ring, const Rec
   owed_.reserve(link_->most_paths());
   owed_.resize(shared_queues() ? link_->devices.size() : link_->paths.size());
   for (Group& group : *groups_)
-    group.request.receiver = this;
+    group.receiver = this;
   for (Request& request : flushes_)
     request.receiver = this;
+  record_work_.sg_list = &record_segment_;
+  record_work_.num_sge = 1;
+  record_work_.opcode = IBV_WR_RDMA_WRITE;
 }
 
 Receiver::~Receiver() {
@@ -87,9 +90,9 @@ Result<std::unique_ptr<Receiver>> Receiver::create(std::unique_ptr<Link> link, c
 }
 
 void Receiver::take_new_paths() {
-  if (!link_->peer->has_offer()) [[likely]]
-    return;
-  link_->add(*link_->peer->take_offer());
+  const std::unique_ptr<PathBatch> offer = link_->peer->take_offer();
+  if (!offer) return;
+  link_->add(*offer);
   paths_.resize(link_->paths.size());
   if (!shared_queues()) owed_.resize(link_->paths.size());
 }
@@ -135,8 +138,10 @@ int Receiver::grant(const Receive* receives, int count, std::uint16_t* pieces) {
 
 Progress Receiver::receive(const Receive* receives, int count, Request** request) {
   *request = nullptr;
-  if (!link_->healthy(true)) return Progress::failed;
-  take_new_paths();
+  if (!link_->undisturbed()) [[unlikely]] {
+    if (!link_->healthy(true)) return Progress::failed;
+    take_new_paths();
+  }
   std::size_t bytes = 0;
   for (int i = 0; i < count; i++) {
     bytes += receives[i].size;
@@ -153,7 +158,7 @@ Progress Receiver::receive(const Receive* receives, int count, Request** request
   Group& group = (*groups_)[next_ % kSlots];
   std::uint16_t pieces[kMaxGroup];
   const int granted = grant(receives, count, pieces);
-  if (group.request.in_use || granted == 0 || !within_incast_limit(bytes)) {
+  if (group.in_use || granted == 0 || !within_incast_limit(bytes)) {
     return poll() ? Progress::not_yet : Progress::failed;
   }
   for (int i = 0; i < count; i++) {
@@ -175,32 +180,32 @@ Progress Receiver::receive(const Receive* receives, int count, Request** request
   granted_ += granted;
   count_granted(bytes);
   group.bytes = bytes;
-  group.request.kind = RequestKind::receive;
-  group.request.in_use = true;
-  group.request.number = next_;
-  group.request.group = count;
+  group.kind = RequestKind::receive;
+  group.in_use = true;
+  group.number = next_;
+  group.group = count;
   group.missing = count;
   next_ += std::uint32_t(count);
   open_++;
-  *request = &group.request;
+  *request = &group;
   return Progress::done;
 }
 
-int Receiver::least_busy_path() const {
-  int best = 0;
-  for (int i = 1; i < int(paths_.size()); i++) {
-    const int candidate = int((next_ + std::uint32_t(i)) % paths_.size());
-    if (paths_[std::size_t(candidate)].posted < paths_[std::size_t(best)].posted) best = candidate;
-  }
-  return best;
+// Paths take turns, but of two the one that holds less goes first: one that stands still is passed over.
+std::size_t Receiver::next_record_path() {
+  const std::size_t count = paths_.size();
+  const std::size_t one = record_turn_ + 1 < count ? record_turn_ + 1 : 0;
+  const std::size_t other = one + 1 < count ? one + 1 : 0;
+  record_turn_ = paths_[other].posted < paths_[one].posted ? other : one;
+  return record_turn_;
 }
 
 // Writes the records of a group in one go, or in two where the ring wraps. Closes the messages again where no path has
 // room.
 bool Receiver::post_records(std::uint32_t first, int count) {
-  const int index = least_busy_path();
-  const DataPath& where = link_->paths[std::size_t(index)];
-  PathState& path = paths_[std::size_t(index)];
+  const std::size_t index = next_record_path();
+  const DataPath& where = link_->paths[index];
+  PathState& path = paths_[index];
   if (path.posted + 2 > kRecordDepth) {
     for (int i = 0; i < count; i++)
       arrivals_.close(first + std::uint32_t(i));
@@ -211,26 +216,20 @@ bool Receiver::post_records(std::uint32_t first, int count) {
   while (left > 0) {
     const std::uint32_t slot = number % kSlots;
     const int run = std::min(left, int(kSlots - slot));
-    ibv_sge segment{};
-    segment.addr = reinterpret_cast<std::uint64_t>(&records_[slot]);
-    segment.length = std::uint32_t(sizeof(ClearToSend)) * std::uint32_t(run);
-    segment.lkey = records_regions_[where.device]->lkey;
-    ibv_send_wr work{};
-    work.wr_id = tag(Work::record, index);
-    work.sg_list = &segment;
-    work.num_sge = 1;
-    work.opcode = IBV_WR_RDMA_WRITE;
-    if (segment.length <= where.inline_bytes) work.send_flags |= IBV_SEND_INLINE;
-    path.unsignaled++;
-    if (path.unsignaled == kSignalEvery) {
-      work.send_flags |= IBV_SEND_SIGNALED;
+    record_segment_.addr = reinterpret_cast<std::uint64_t>(&records_[slot]);
+    record_segment_.length = std::uint32_t(sizeof(ClearToSend)) * std::uint32_t(run);
+    record_segment_.lkey = records_regions_[where.device]->lkey;
+    record_work_.wr_id = tag(Work::record, int(index));
+    record_work_.send_flags = record_segment_.length <= where.inline_bytes ? unsigned(IBV_SEND_INLINE) : 0;
+    if (++path.unsignaled == kSignalEvery) {
+      record_work_.send_flags |= IBV_SEND_SIGNALED;
       path.unsignaled = 0;
     }
-    work.wr.rdma.remote_addr = remote_.address + slot * sizeof(ClearToSend);
-    work.wr.rdma.rkey = remote_.keys[where.peer_device];
+    record_work_.wr.rdma.remote_addr = remote_.address + slot * sizeof(ClearToSend);
+    record_work_.wr.rdma.rkey = remote_.keys[where.peer_device];
     ibv_send_wr* bad = nullptr;
-    if (const int code = ibv_post_send(where.qp.get(), &work, &bad)) {
-      return link_->fail_post("ibv_post_send", code, index);
+    if (const int code = ibv_post_send(where.qp.get(), &record_work_, &bad)) {
+      return link_->fail_post("ibv_post_send", code, int(index));
     }
     path.posted++;
     number += std::uint32_t(run);
@@ -247,12 +246,14 @@ bool Receiver::flushed(std::uint32_t number) const {
 Progress Receiver::test(Request& request, int* sizes) {
   if (link_->failed()) return Progress::failed;
   const bool flushing = request.kind == RequestKind::flush;
-  Group& group = (*groups_)[request.number % kSlots];
-  const auto finished = [&] { return flushing ? flushed(request.number) : group.missing == 0; };
+  const auto finished = [&] {
+    return flushing ? flushed(request.number) : static_cast<const Group&>(request).missing == 0;
+  };
   if (!finished()) {
-    take_new_paths();
+    const bool disturbed = !link_->undisturbed();
+    if (disturbed) take_new_paths();
     if (!poll()) return Progress::failed;
-    if (!finished()) return link_->healthy(open_ > 0) ? Progress::not_yet : Progress::failed;
+    if (!finished()) return !disturbed || link_->healthy(open_ > 0) ? Progress::not_yet : Progress::failed;
   }
   request.in_use = false;
   if (flushing) return Progress::done;
@@ -262,7 +263,7 @@ Progress Receiver::test(Request& request, int* sizes) {
     granted_ -= granted_of_[number % kSlots];
     arrivals_.close(number);
   }
-  give_back(group.bytes);
+  give_back(static_cast<const Group&>(request).bytes);
   open_--;
   return Progress::done;
 }

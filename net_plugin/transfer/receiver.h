@@ -43,11 +43,12 @@ struct ReceiveLimits {
   std::size_t incast_bytes = 0;
 };
 
+// Nothing is set by itself: arrays of them are filled in for every message.
 struct Receive {
-  void* data = nullptr;
-  std::size_t size = 0;
-  int tag = 0;
-  const Registration* memory = nullptr;
+  void* data;
+  std::size_t size;
+  int tag;
+  const Registration* memory;  // may be null where size is 0
 };
 
 class Receiver {
@@ -69,8 +70,7 @@ class Receiver {
   void* owner = nullptr;
 
  private:
-  struct Group {
-    Request request;
+  struct Group : Request {
     int missing = 0;        // messages of the group that are not complete
     std::size_t bytes = 0;  // on offer
   };
@@ -94,7 +94,7 @@ class Receiver {
   bool poll();
   bool complete_receive(const ibv_wc& completion, int path);
   bool queue_owed();
-  int least_busy_path() const;
+  std::size_t next_record_path();
   bool shared_queues() const { return link_->devices.front().srq != nullptr; }
   bool within_incast_limit(std::size_t bytes) const;
   void count_granted(std::size_t bytes);
@@ -106,6 +106,10 @@ class Receiver {
   RemoteRing remote_;
   ReceiveLimits limits_;
   PlanMemory plans_;
+  // What a record's write request always says; the rest is set for each.
+  ibv_send_wr record_work_{};
+  ibv_sge record_segment_{};
+  std::size_t record_turn_ = 0;  // path of the latest record
   int granted_ = 0;  // pieces that the sender may send
   std::size_t granted_bytes_ = 0;
   std::vector<FlushPath> flush_;

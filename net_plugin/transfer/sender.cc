@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "common/text/format.h"
 
@@ -68,94 +69,98 @@ Sender::Sender(std::unique_ptr<Link> link, ClearToSendRing ring, const PieceLimi
   paths_.reserve(link_->most_paths());
   paths_.resize(link_->paths.size());
   for (Message& message : *messages_)
-    message.request.sender = this;
+    message.sender = this;
+  for (std::size_t i = 0; i < work_.size(); i++) {
+    work_[i].sg_list = &segments_[i];
+    work_[i].opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  }
 }
 
 // Sends meet receives in order; inside a group the tag decides. The record of the group's first member says how many
 // there are.
 const ClearToSend* Sender::match(int tag, std::uint32_t* number) const {
   const ClearToSend* first = ring_.find(group_);
-  if (!first) return nullptr;
+  *number = group_;
+  if (!first || (first->group == 1 && first->tag == tag)) return first;
   for (std::uint32_t i = 0; i < first->group; i++) {
     if (matched_ >> i & 1) continue;
-    const ClearToSend* record = ring_.find(group_ + i);
-    if (record && record->tag == tag) {
-      *number = group_ + i;
-      return record;
-    }
+    *number = group_ + i;
+    const ClearToSend* record = ring_.find(*number);
+    if (record && record->tag == tag) return record;
   }
   return nullptr;
 }
 
-void Sender::advance_group() {
-  const ClearToSend* first = ring_.find(group_);
-  const std::uint32_t whole = (1u << first->group) - 1;
-  if (matched_ != whole) return;
-  group_ += first->group;
+// The next group's turn comes when all of this one have met their sends.
+void Sender::count_matched(std::uint32_t number) {
+  matched_ |= 1u << (number - group_);
+  const std::uint32_t members = ring_.find(group_)->group;
+  if (matched_ != (1u << members) - 1) return;
+  group_ += members;
   matched_ = 0;
 }
 
 Progress Sender::send(const void* data, std::size_t size, int tag, const Registration& memory, Request** request) {
   *request = nullptr;
-  if (!link_->healthy(true)) return Progress::failed;
-  take_new_paths();
+  if (!link_->undisturbed()) [[unlikely]] {
+    if (!link_->healthy(true)) return Progress::failed;
+    take_new_paths();
+  }
   if (size > kMaxMessage) {
     link_->fail(Error{text::format("a message of {} bytes", size), {}, 0, "1 GiB is the most that NCCL sends at once"},
                 false);
     return Progress::failed;
   }
   std::uint32_t number = 0;
-  const ClearToSend* record = match(tag, &number);
-  if (!record) return Progress::not_yet;
+  const ClearToSend* offer = match(tag, &number);
+  if (!offer) return Progress::not_yet;
   Message& message = (*messages_)[number % kSlots];
-  if (message.request.in_use) return Progress::not_yet;
-  if (size > record->size) {
-    link_->fail(Error{text::format("a message of {} bytes meets a receive of {}", size, record->size), {}, 0, {}},
+  if (message.in_use) return Progress::not_yet;
+  if (size > offer->size) {
+    link_->fail(Error{text::format("a message of {} bytes meets a receive of {}", size, offer->size), {}, 0, {}},
                 false);
     return Progress::failed;
   }
-  message.request.kind = RequestKind::send;
-  message.request.in_use = true;
-  message.request.number = number;
+  message.kind = RequestKind::send;
+  message.in_use = true;
+  message.number = number;
   message.data = static_cast<const std::byte*>(data);
   message.size = size;
   message.memory = &memory;
-  message.remote_address = record->address;
-  std::copy(std::begin(record->keys), std::end(record->keys), message.remote_keys.begin());
-  message.number = number;
-  message.plan = plans_.plan(size, record->pieces);
+  message.offer = offer;
+  message.plan = plans_.plan(size, offer->pieces);
   message.posted = message.acknowledged = 0;
   queue_[queue_next_++ % kSlots] = std::uint8_t(number % kSlots);
-  matched_ |= 1u << (number - group_);
-  advance_group();
+  count_matched(number);
   open_++;
   waiting_bytes_ += size;
   link_->peer->count_sent(size);
   if (!pump()) return Progress::failed;
-  *request = &message.request;
+  *request = &message;
   return Progress::done;
 }
 
 Progress Sender::test(Request& request, int* size) {
-  Message& message = (*messages_)[request.number % kSlots];
+  Message& message = static_cast<Message&>(request);
   if (link_->failed()) return Progress::failed;
   if (message.acknowledged != message.plan.pieces) {
-    take_new_paths();
+    const bool disturbed = !link_->undisturbed();
+    if (disturbed) take_new_paths();
     if (!poll() || (queue_first_ != queue_next_ && !pump())) return Progress::failed;
     if (message.acknowledged != message.plan.pieces) {
-      return link_->healthy(waiting()) ? Progress::not_yet : Progress::failed;
+      return !disturbed || link_->healthy(open_ > 0) ? Progress::not_yet : Progress::failed;
     }
   }
   if (size) *size = int(message.size);
-  request.in_use = false;
+  message.in_use = false;
   open_--;
   return Progress::done;
 }
 
 void Sender::take_new_paths() {
-  if (!link_->peer->has_offer()) [[likely]]
-    return;
-  link_->add(*link_->peer->take_offer());
+  const std::unique_ptr<PathBatch> offer = link_->peer->take_offer();
+  if (!offer) return;
+  link_->add(*offer);
   paths_.resize(link_->paths.size());
   scheduler_.grow(int(link_->paths.size()));
   plans_.set_paths(int(link_->paths.size()));
@@ -195,7 +200,7 @@ bool Sender::pump() {
       const std::size_t bytes = std::min(left, message.plan.bytes);
       const int path = scheduler_.choose(bytes, waiting_bytes_ - bytes);
       if (path < 0 || paths_[std::size_t(path)].full()) return ring_doorbells();
-      prepare(message, path, PathScheduler::measures(bytes, message.plan.pieces == 1) ? now() : 0);
+      prepare(message, path, std::uint32_t(bytes), PathScheduler::measures(bytes, message.plan.pieces == 1) ? now() : 0);
       if (prepared_ == kMostWork && !ring_doorbells()) return false;
     }
     queue_first_++;
@@ -203,31 +208,25 @@ bool Sender::pump() {
   return ring_doorbells();
 }
 
-void Sender::prepare(Message& message, int index, Nanoseconds now) {
+void Sender::prepare(Message& message, int index, std::uint32_t bytes, Nanoseconds now) {
   const std::size_t offset = std::size_t(message.posted) * message.plan.bytes;
-  const auto bytes = std::uint32_t(std::min(message.size - offset, message.plan.bytes));
   const DataPath& where = link_->paths[std::size_t(index)];
   PathState& path = paths_[std::size_t(index)];
   ibv_sge& segment = segments_[std::size_t(prepared_)];
   segment.addr = reinterpret_cast<std::uint64_t>(message.data + offset);
   segment.length = bytes;
   segment.lkey = message.memory->local_keys[where.device];
-  ibv_send_wr& work = work_[std::size_t(prepared_)];
+  ibv_send_wr& work = work_[std::size_t(prepared_++)];
   work.wr_id = std::uint64_t(index);
   work.next = nullptr;
-  work.sg_list = &segment;
   work.num_sge = bytes != 0 ? 1 : 0;
-  work.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   // The processor copies an inlined message itself, which it can't from GPU memory.
   work.send_flags = bytes <= where.inline_bytes && !message.memory->device_memory ? unsigned(IBV_SEND_INLINE) : 0;
   work.imm_data = htonl(pack({std::uint16_t(message.number), std::uint8_t(message.posted), message.plan.pieces}));
-  work.wr.rdma.remote_addr = message.remote_address + offset;
-  work.wr.rdma.rkey = message.remote_keys[where.peer_device];
-  if (path.chain_last == kNone)
-    path.chain_first = prepared_;
-  else
-    work_[std::size_t(path.chain_last)].next = &work;
-  path.chain_last = prepared_++;
+  work.wr.rdma.remote_addr = message.offer->address + offset;
+  work.wr.rdma.rkey = message.offer->keys[where.peer_device];
+  if (path.chained++ != 0) path.chain_last->next = &work;
+  path.chain_last = &work;
   path.pieces[path.next++ % kSendDepth] = {std::uint8_t(message.number % kSlots), bytes,
                                            scheduler_.posted(index, bytes), now};
   message.posted++;
@@ -236,24 +235,21 @@ void Sender::prepare(Message& message, int index, Nanoseconds now) {
 
 // One list of work requests for each path; only the last of a list reports its completion.
 bool Sender::ring_doorbells() {
-  for (int i = 0; i < prepared_; i++) {
-    const int index = int(path_of(work_[std::size_t(i)].wr_id));
-    PathState& path = paths_[std::size_t(index)];
-    if (path.chain_first != i) continue;
-    std::uint32_t pieces = 0;
-    for (const ibv_send_wr* one = &work_[std::size_t(i)]; one; one = one->next)
-      pieces++;
-    ibv_send_wr& last = work_[std::size_t(path.chain_last)];
-    last.wr_id = report_id(index, pieces);
-    last.send_flags |= IBV_SEND_SIGNALED;
-    path.chain_first = path.chain_last = kNone;
+  const int prepared = std::exchange(prepared_, 0);
+  for (int i = 0; i < prepared; i++) {
+    ibv_send_wr& first = work_[std::size_t(i)];
+    const std::size_t index = path_of(first.wr_id);
+    PathState& path = paths_[index];
+    // Not the first of its path: on its list, which has gone already.
+    if (path.chained == 0) continue;
+    path.chain_last->wr_id = report_id(int(index), path.chained);
+    path.chain_last->send_flags |= IBV_SEND_SIGNALED;
+    path.chained = 0;
     ibv_send_wr* bad = nullptr;
-    if (const int code = ibv_post_send(link_->paths[std::size_t(index)].qp.get(), &work_[std::size_t(i)], &bad)) {
-      prepared_ = 0;
-      return link_->fail_post("ibv_post_send", code, index);
+    if (const int code = ibv_post_send(link_->paths[index].qp.get(), &first, &bad)) {
+      return link_->fail_post("ibv_post_send", code, int(index));
     }
   }
-  prepared_ = 0;
   return true;
 }
 

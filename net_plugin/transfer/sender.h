@@ -52,14 +52,11 @@ class Sender {
   void* owner = nullptr;
 
  private:
-  struct Message {
-    Request request;
+  struct Message : Request {
     const std::byte* data = nullptr;
     std::size_t size = 0;
     const Registration* memory = nullptr;  // NCCL keeps it until the request is done
-    std::uint64_t remote_address = 0;
-    std::array<std::uint32_t, kMaxDevices> remote_keys{};
-    std::uint32_t number = 0;
+    const ClearToSend* offer = nullptr;    // of the ring: nothing else comes to its place before the message is received
     PiecePlan plan;
     std::uint16_t posted = 0;        // pieces handed to the paths
     std::uint16_t acknowledged = 0;  // pieces completed
@@ -75,23 +72,21 @@ class Sender {
     std::array<Piece, kSendDepth> pieces;
     std::uint32_t first = 0;  // running numbers of the oldest and the next piece
     std::uint32_t next = 0;
-    // Work requests that wait for the doorbell, as indices into Sender::work_; kNone where there are none.
-    int chain_first = kNone;
-    int chain_last = kNone;
+    // Work requests that wait for the doorbell: a list in Sender::work_.
+    ibv_send_wr* chain_last = nullptr;
+    std::uint32_t chained = 0;
     bool full() const { return next - first == kSendDepth; }
   };
-  static constexpr int kNone = -1;
   // Work requests collected before doorbells are rung: one for each path that got any.
   static constexpr int kMostWork = 64;
 
   const ClearToSend* match(int tag, std::uint32_t* number) const;
-  void advance_group();
+  void count_matched(std::uint32_t number);
   bool poll();
   bool pump();
-  void prepare(Message& message, int path, Nanoseconds now);
+  void prepare(Message& message, int path, std::uint32_t bytes, Nanoseconds now);
   bool ring_doorbells();
   void take_new_paths();
-  bool waiting() const { return open_ > 0; }
 
   std::unique_ptr<Link> link_;
   ClearToSendRing ring_;
