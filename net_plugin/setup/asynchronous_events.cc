@@ -49,7 +49,7 @@ bool AsynchronousEvents::step(short, TimePoint now) {
     if (!ours) continue;
     const std::string line = text::format("{}: event {}", device->name(), device->verbs().event_type_str(type));
     if (const auto told = told_.note(line, now)) log_(*told);
-    if (is_fatal(type)) device->fatal_event.store(int(type) + 1, std::memory_order_relaxed);
+    if (is_fatal(type)) device->set_fatal_event(type);
   }
   for (const std::string& line : told_.due(now))
     log_(line);

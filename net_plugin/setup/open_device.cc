@@ -22,6 +22,13 @@ ibv_device* find(ibv_device** list, int count, verbs::Verbs& verbs, std::string_
 
 }  // namespace
 
+std::atomic<bool> OpenDevice::any_fatal_event_{false};
+
+void OpenDevice::set_fatal_event(ibv_event_type type) {
+  fatal_event_.store(int(type) + 1, std::memory_order_relaxed);
+  any_fatal_event_.store(true, std::memory_order_relaxed);
+}
+
 std::string OpenDevice::name() const {
   return text::format("{}:{}", port_.device, port_.port);
 }

@@ -23,9 +23,12 @@ class OpenDevice : public std::enable_shared_from_this<OpenDevice> {
   // "mlx5_0:1"
   std::string name() const;
 
-  // Set by the control thread on a fatal asynchronous event (ibv_get_async_event(3)); read by the data path. The value
-  // is the event's type plus one, 0 for none.
-  std::atomic<int> fatal_event{0};
+  // The fatal asynchronous event of this device (ibv_get_async_event(3)): its type plus one, 0 for none. Set by the
+  // control thread, read by the data path.
+  void set_fatal_event(ibv_event_type type);
+  int fatal_event() const { return fatal_event_.load(std::memory_order_relaxed); }
+  // Of any device of this process, ever: while there was none nobody needs to look at the devices.
+  static bool any_fatal_event() { return any_fatal_event_.load(std::memory_order_relaxed); }
 
   // Bytes that receives on offer to peers may bring in through this device, all connections together (incast limit).
   std::atomic<std::size_t> granted_bytes{0};
@@ -48,6 +51,8 @@ class OpenDevice : public std::enable_shared_from_this<OpenDevice> {
   verbs::Context context_;
   verbs::ProtectionDomain protection_domain_;
   mutable RegistrationCache registrations_;
+  std::atomic<int> fatal_event_{0};
+  static std::atomic<bool> any_fatal_event_;
 };
 
 }  // namespace weft::setup

@@ -155,9 +155,11 @@ Result<ReceiveQueues> plan_receive_queues(const std::vector<std::shared_ptr<Open
   plan.receives = plan.shared ? kSharedReceives : kOwnReceives;
   for (const auto& one : devices) {
     const int most = plan.shared ? one->port().max_srq_wr : one->port().max_qp_wr;
-    if (most < 1) {
-      return Error{"the device reports that it takes no receive work requests", one->name(), 0,
-                   plan.shared ? "max_srq_wr is 0 (ibv_devinfo -v)" : "max_qp_wr is 0 (ibv_devinfo -v)"};
+    if (most < transfer::kFewestReceives) {
+      return Error{
+          text::format("the device takes {} receive work requests in a queue, fewer than the {} that are needed", most,
+                       transfer::kFewestReceives),
+          one->name(), 0, text::format("{} (ibv_devinfo -v)", plan.shared ? "max_srq_wr" : "max_qp_wr")};
     }
     plan.receives = std::min(plan.receives, most);
   }

@@ -247,7 +247,7 @@ bool Session::receive(TimePoint) {
 bool Session::lost(const std::string& why) {
   if (state_ == State::watching) {
     // After an orderly end there is nothing left to lose.
-    if (peer_->word() != transfer::PeerState::Word::closed) peer_->set_lost(why);
+    if (!peer_->closed()) peer_->set_lost(why);
     growth_.reset();
     state_ = State::over;
     return false;

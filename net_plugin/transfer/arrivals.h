@@ -25,25 +25,26 @@ class Arrivals {
   // Opens message `number` with room for `size` bytes; its slot must be free.
   void open(std::uint32_t number, std::size_t size);
   void close(std::uint32_t number);
-  bool is_open(std::uint32_t number) const { return slot(number).open; }
+  bool is_open(std::uint32_t number) const { return slot(number).message != kNone; }
 
   Verdict arrived(const Immediate& immediate, std::size_t bytes);
 
   // Of an open message.
   bool complete(std::uint32_t number) const { return slot(number).seen == slot(number).pieces; }
-  std::size_t bytes(std::uint32_t number) const { return slot(number).bytes; }
+  std::size_t bytes(std::uint32_t number) const { return slot(number).size - slot(number).room; }
   std::uint16_t pieces(std::uint32_t number) const { return slot(number).pieces; }
 
  private:
-  struct Slot {
-    bool open = false;
-    std::uint16_t message = 0;      // low 16 bits of its number
-    std::uint16_t pieces = 0xffff;  // unknown until the first piece is here: more than there can be
+  struct alignas(64) Slot {
+    std::uint32_t message = kNone;  // low 16 bits of the number of the message that is open
+    std::uint16_t pieces = kUnknown;
     std::uint16_t seen = 0;
-    std::size_t bytes = 0;
     std::size_t size = 0;
+    std::size_t room = 0;  // bytes that may still come
     std::bitset<kMaxPieces> which;
   };
+  // No number's low 16 bits, and more pieces than there can be: until the first is here nobody knows how many come.
+  static constexpr std::uint32_t kNone = 0xffffffff;
   static constexpr std::uint16_t kUnknown = 0xffff;
   Slot& slot(std::uint32_t number) { return (*slots_)[number % kSlots]; }
   const Slot& slot(std::uint32_t number) const { return (*slots_)[number % kSlots]; }

@@ -20,22 +20,20 @@ Nanoseconds steady_now() {
           .count());
 }
 
-void PeerState::set_closed() {
-  Word expected = Word::present;
-  word_.compare_exchange_strong(expected, Word::closed, std::memory_order_release);
-}
-
 void PeerState::set_lost(std::string why) {
-  if (word_.load(std::memory_order_relaxed) == Word::lost) return;
+  if (lost()) return;
   why_ = std::move(why);
-  word_.store(Word::lost, std::memory_order_release);
+  tell(kLost);
 }
 
 void PeerState::offer(std::unique_ptr<PathBatch> paths) {
   offered_.store(paths.release(), std::memory_order_release);
+  tell(kOffer);
 }
 
 std::unique_ptr<PathBatch> PeerState::take_offer() {
+  // The word first: an offer that comes in between is taken all the same, and asked for once more in vain.
+  news_.fetch_and(~unsigned(kOffer), std::memory_order_acq_rel);
   return std::unique_ptr<PathBatch>(offered_.exchange(nullptr, std::memory_order_acquire));
 }
 
@@ -82,6 +80,7 @@ bool Link::fail(Error error, bool remote) {
   if (!failure_) {
     if (error.where.empty()) error.where = description;
     failure_ = Failure{std::move(error), remote};
+    peer->set_failed();
   }
   return false;
 }
@@ -105,18 +104,15 @@ bool Link::fail_post(const char* call, int code, int path) {
 bool Link::healthy(bool waiting) {
   if (failure_) return false;
   for (const LinkDevice& one : devices) {
-    const int event = one.opened->fatal_event.load(std::memory_order_relaxed);
+    const int event = one.opened->fatal_event();
     if (event == 0) continue;
     return fail(Error{text::format("fatal event on {}: {}", one.opened->name(),
                                    verbs().event_type_str(ibv_event_type(event - 1))),
                       description, 0, "look at the kernel log of this host"},
                 false);
   }
-  const PeerState::Word word = peer->word();
-  if (word == PeerState::Word::present) return true;
-  if (word == PeerState::Word::lost)
-    return fail(Error{text::format("the peer is lost: {}", peer->why()), description, 0, {}});
-  if (!waiting) return true;
+  if (peer->lost()) return fail(Error{text::format("the peer is lost: {}", peer->why()), description, 0, {}});
+  if (!peer->closed() || !waiting) return true;
   const Nanoseconds now = steady_now();
   if (closed_since_ == 0) closed_since_ = now;
   if (now - closed_since_ < kGrace) return true;

@@ -37,21 +37,23 @@ struct PathBatch {
 // The words through which the control thread and the data path tell each other about a connection.
 class PeerState {
  public:
-  enum class Word : int { present, closed, lost };
-
   ~PeerState() { delete offered_.load(); }
 
-  Word word() const { return word_.load(std::memory_order_acquire); }
+  // Nothing to look at: no news of the peer, no paths on offer, no failure.
+  bool undisturbed() const { return news_.load(std::memory_order_acquire) == 0; }
+  bool closed() const { return has(kClosed); }
+  bool lost() const { return has(kLost); }
   // Control thread only. The first news counts; lost wins over closed.
-  void set_closed();
+  void set_closed() { tell(kClosed); }
   void set_lost(std::string why);
-  // Only after word() was `lost`.
+  // Only after lost().
   const std::string& why() const { return why_; }
+  // The connection has failed. Data path.
+  void set_failed() { tell(kFailed); }
 
   // More paths, ready for use. Control thread; there must be none on offer.
   void offer(std::unique_ptr<PathBatch> paths);
-  bool has_offer() const { return offered_.load(std::memory_order_acquire) != nullptr; }
-  bool undisturbed() const { return word() == Word::present && !has_offer(); }
+  bool has_offer() const { return has(kOffer); }
   std::unique_ptr<PathBatch> take_offer();
 
   // Bytes sent so far: written by the data path, read by the control thread.
@@ -61,7 +63,11 @@ class PeerState {
   std::uint64_t sent() const { return sent_.load(std::memory_order_relaxed); }
 
  private:
-  std::atomic<Word> word_{Word::present};
+  enum News : unsigned { kClosed = 1, kLost = 2, kOffer = 4, kFailed = 8 };
+  bool has(News news) const { return (news_.load(std::memory_order_acquire) & news) != 0; }
+  void tell(News news) { news_.fetch_or(news, std::memory_order_acq_rel); }
+
+  std::atomic<unsigned> news_{0};
   std::atomic<PathBatch*> offered_{nullptr};
   std::string why_;
   // On a line of its own: it changes with every message, the words above hardly ever.
@@ -106,13 +112,9 @@ class Link {
   bool fail(Error error, bool remote = true);
   bool fail_completion(const ibv_wc& completion);
   bool fail_post(const char* call, int code, int path);
-  // Whether there is anything to look at: a failure, an event of a device, a peer that is going, paths on offer. Asked in
-  // every call, hence in the header.
-  bool undisturbed() const {
-    for (const LinkDevice& one : devices)
-      if (one.opened->fatal_event.load(std::memory_order_relaxed) != 0) return false;
-    return !failure_ && peer->undisturbed();
-  }
+  // Nothing to look at: no failure, no event of a device, no news of the peer. Asked in every call, hence in the
+  // header.
+  bool undisturbed() const { return peer->undisturbed() && !setup::OpenDevice::any_fatal_event(); }
   // Looks at the peer and the devices; false when one of them is gone. `waiting` says whether something is outstanding:
   // a peer that has closed in order is no failure for who waits for nothing.
   bool healthy(bool waiting);

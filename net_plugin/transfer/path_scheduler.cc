@@ -21,6 +21,9 @@ constexpr double kClearlyLess = 0.9;
 constexpr double kFewPieces = 2;
 // So many paths are looked at for a piece: with more, the piece would cost more than it gains.
 constexpr int kLooks = 4;
+// A path is good while its bytes take no longer than so many times what they do on average.
+constexpr double kGoodEnough = 1.5;
+constexpr std::size_t kSmallestPart = 4096, kSmallestWhole = 8192;
 // Paths may become longer: what is known of the delay grows by half in so many nanoseconds, if nothing shorter comes.
 // Much sooner, and a queue that never empties would pass for delay.
 constexpr double kDelayAge = 60e9;
@@ -28,19 +31,27 @@ constexpr double kDelayAge = 60e9;
 constexpr double kTooLate = 1.5;
 // … unless its measurement is older than so many times what it said.
 constexpr double kStale = 8.0;
+static_assert(kGoodEnough <= kTooLate, "plenty() takes a good path for one that is not late");
+
+std::uint64_t bit(int path) {
+  return std::uint64_t(1) << path % 64;
+}
 
 }  // namespace
 
 PathScheduler::PathScheduler(int paths, int most) {
   paths_.reserve(std::size_t(std::max(paths, most)));
-  idle_.resize(std::size_t(std::max(paths, most)) / 64 + 1);
+  words_.resize((std::size_t(std::max(paths, most)) + 63) / 64);
   grow(paths);
 }
 
 void PathScheduler::grow(int paths) {
-  for (std::size_t i = paths_.size(); i < std::size_t(paths); i++)
-    idle_[i / 64] |= std::uint64_t(1) << i % 64;
+  for (std::size_t i = paths_.size(); i < std::size_t(paths); i++) {
+    words_[i / 64].idle |= bit(int(i));
+    words_[i / 64].good |= bit(int(i));
+  }
   paths_.resize(std::size_t(paths));
+  count_ = paths;
   // Messages are cut into smaller pieces now.
   piece_time_ = 0;
 }
@@ -68,21 +79,38 @@ void PathScheduler::weigh(int index, std::size_t bytes, double rest, Choice& cho
   }
 }
 
-// The first idle path from `from` on, round to the beginning; -1 where none is.
-int PathScheduler::next_idle(int from) const {
-  const auto words = int(idle_.size());
-  int word = from / 64;
-  std::uint64_t bits = idle_[std::size_t(word)] & ~std::uint64_t(0) << from % 64;
-  for (int i = 0; i <= words; i++) {
-    if (bits != 0) return word * 64 + std::countr_zero(bits);
-    word = word + 1 == words ? 0 : word + 1;
-    bits = idle_[std::size_t(word)];
+template <class BitsOf>
+int PathScheduler::next(int from, BitsOf bits_of) const {
+  std::size_t word = std::size_t(from) / 64;
+  std::uint64_t bits = bits_of(words_[word]) & ~std::uint64_t(0) << from % 64;
+  for (std::size_t i = 0; bits == 0; i++) {
+    if (i == words_.size()) return -1;
+    word = word + 1 == words_.size() ? 0 : word + 1;
+    bits = bits_of(words_[word]);
   }
-  return -1;
+  return int(word) * 64 + std::countr_zero(bits);
+}
+
+int PathScheduler::next_idle(int from) const {
+  return next(from, [](const Word& word) { return word.idle; });
+}
+
+int PathScheduler::next_good() const {
+  return next(turn_, [](const Word& word) { return word.idle & word.good; });
+}
+
+// A good path is late when its piece, at kGoodEnough times the average, takes longer than kTooLate times all that is
+// outstanding: not while that is a piece for each path.
+bool PathScheduler::plenty(std::size_t bytes, std::size_t waiting) const {
+  const std::size_t outstanding = under_way_ + waiting;
+  return outstanding >= plenty_ && outstanding >= bytes * std::size_t(count_);
 }
 
 int PathScheduler::choose(std::size_t bytes, std::size_t left) {
-  const int count = int(paths_.size());
+  if (plenty(bytes, bytes + left)) {
+    if (const int path = next_good(); path >= 0) return path;
+  }
+  const int count = count_;
   const double rest = rate_ > 0 ? double(under_way_ + bytes + left) / rate_ : 0;
   Choice choice;
   int first = -1, candidate = turn_;
@@ -93,7 +121,7 @@ int PathScheduler::choose(std::size_t bytes, std::size_t left) {
     weigh(candidate, bytes, rest, choice);
     candidate = candidate + 1 == count ? 0 : candidate + 1;
   }
-  if (choice.best >= 0 || pieces_ == 0) return choice.best >= 0 ? choice.best : choice.late;
+  if (choice.best >= 0 || under_way_ == 0) return choice.best >= 0 ? choice.best : choice.late;
   // All of them late: others next time.
   if (first >= 0) turn_ = candidate < 0 ? first : candidate;
   const bool room = double(under_way_ + bytes) <= rate_ * delay_ + kFewPieces * double(bytes);
@@ -106,10 +134,18 @@ int PathScheduler::choose(std::size_t bytes, std::size_t left) {
   return choice.best;
 }
 
+bool PathScheduler::measures(int index, std::size_t bytes, bool whole_message) {
+  if (bytes < (whole_message ? kSmallestWhole : kSmallestPart)) return false;
+  Path& path = paths_[std::size_t(index)];
+  path.unmeasured += bytes;
+  if (path.unmeasured < kSampleEvery && (words_[std::size_t(index) / 64].good & bit(index)) != 0) return false;
+  path.unmeasured = 0;
+  return true;
+}
+
 std::size_t PathScheduler::posted(int path, std::size_t bytes) {
-  turn_ = path + 1 == int(paths_.size()) ? 0 : path + 1;
-  idle_[std::size_t(path) / 64] &= ~(std::uint64_t(1) << path % 64);
-  pieces_++;
+  turn_ = path + 1 == count_ ? 0 : path + 1;
+  words_[std::size_t(path) / 64].idle &= ~bit(path);
   under_way_ += bytes;
   return paths_[std::size_t(path)].under_way += bytes;
 }
@@ -119,9 +155,12 @@ void PathScheduler::completed(int index, std::size_t bytes, std::size_t under_wa
   Path& path = paths_[std::size_t(index)];
   path.under_way -= bytes;
   under_way_ -= bytes;
-  pieces_--;
-  if (path.under_way == 0) idle_[std::size_t(index) / 64] |= std::uint64_t(1) << index % 64;
-  if (posted_at == 0) return;
+  if (path.under_way == 0) words_[std::size_t(index) / 64].idle |= bit(index);
+  if (posted_at != 0) measured(index, under_way, posted_at, now);
+}
+
+void PathScheduler::measured(int index, std::size_t under_way, Nanoseconds posted_at, Nanoseconds now) {
+  Path& path = paths_[std::size_t(index)];
   latest_ = now;
   const Nanoseconds took = std::max<Nanoseconds>(1, now - posted_at);
   const double sample = double(took) / double(under_way);
@@ -135,9 +174,14 @@ void PathScheduler::completed(int index, std::size_t bytes, std::size_t under_wa
     path.piece_time += kWeight * (double(took) - path.piece_time);
   }
   rate_ = std::max(0.0, rate_) + 1 / path.time_per_byte;
+  // rate_ is the sum over the paths of what each carries, hence count / rate_ the average time of a byte.
+  Word& word = words_[std::size_t(index) / 64];
+  const bool good = path.time_per_byte * rate_ <= kGoodEnough * double(count_);
+  word.good = good ? word.good | bit(index) : word.good & ~bit(index);
   const double aged = delay_ * (1 + double(now - delay_at_) / (2 * kDelayAge));
   delay_ = delay_ == 0 ? double(took) : std::min(aged, double(took));
   delay_at_ = now;
+  plenty_ = std::size_t(delay_ * rate_ / kTooLate);
   if (piece_time_ == 0)
     piece_time_ = double(took);
   else

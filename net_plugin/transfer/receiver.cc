@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "common/text/format.h"
 
@@ -13,8 +14,6 @@ namespace {
 constexpr int kPollBatch = 16;
 // Every so many records of a path one reports its completion, which frees the places of all before it.
 constexpr std::uint32_t kSignalEvery = 16;
-// Receives are queued again in lists of at least so many, to ring the doorbell less often.
-constexpr int kQueueBatch = 16;
 
 // wr_id: what completed, and on which path, device or receive queue.
 enum class Work : std::uint64_t { receive = 0, record = 1, flush = 2 };
@@ -62,9 +61,9 @@ Receiver::Receiver(std::unique_ptr<Link> link, const RemoteRing& ring, const Rec
       records_(std::make_unique<ClearToSend[]>(kSlots)),
       groups_(std::make_unique<std::array<Group, kSlots>>()) {
   paths_.reserve(link_->most_paths());
-  paths_.resize(link_->paths.size());
   owed_.reserve(link_->most_paths());
-  owed_.resize(shared_queues() ? link_->devices.size() : link_->paths.size());
+  if (shared_queues()) owed_.resize(link_->devices.size());
+  take_paths_of_link();
   for (Group& group : *groups_)
     group.receiver = this;
   for (Request& request : flushes_)
@@ -93,8 +92,15 @@ void Receiver::take_new_paths() {
   const std::unique_ptr<PathBatch> offer = link_->peer->take_offer();
   if (!offer) return;
   link_->add(*offer);
-  paths_.resize(link_->paths.size());
-  if (!shared_queues()) owed_.resize(link_->paths.size());
+  take_paths_of_link();
+}
+
+void Receiver::take_paths_of_link() {
+  for (std::size_t i = paths_.size(); i < link_->paths.size(); i++) {
+    const DataPath& path = link_->paths[i];
+    paths_.push_back({path.qp.get(), path.inline_bytes, path.device, path.peer_device});
+  }
+  if (!shared_queues()) owed_.resize(paths_.size());
 }
 
 bool Receiver::within_incast_limit(std::size_t bytes) const {
@@ -119,12 +125,53 @@ void Receiver::give_back(std::size_t bytes) {
     device.opened->granted_bytes.fetch_sub(bytes / link_->devices.size(), std::memory_order_relaxed);
 }
 
+// Paths take turns, but of two the one that holds less goes first: one that stands still is passed over.
+std::size_t Receiver::next_record_path() {
+  const std::size_t count = paths_.size();
+  const std::size_t one = record_turn_ + 1 < count ? record_turn_ + 1 : 0;
+  const std::size_t other = one + 1 < count ? one + 1 : 0;
+  record_turn_ = paths_[other].posted < paths_[one].posted ? other : one;
+  return record_turn_;
+}
+
+[[gnu::always_inline]] inline bool Receiver::post_record_run(std::size_t index, std::uint32_t slot, int count) {
+  PathState& path = paths_[index];
+  record_segment_.addr = reinterpret_cast<std::uint64_t>(&records_[slot]);
+  record_segment_.length = std::uint32_t(sizeof(ClearToSend)) * std::uint32_t(count);
+  record_segment_.lkey = records_regions_[path.device]->lkey;
+  record_work_.wr_id = tag(Work::record, int(index));
+  record_work_.send_flags = record_segment_.length <= path.inline_bytes ? unsigned(IBV_SEND_INLINE) : 0;
+  if (++path.unsignaled == kSignalEvery) {
+    record_work_.send_flags |= IBV_SEND_SIGNALED;
+    path.unsignaled = 0;
+  }
+  record_work_.wr.rdma.remote_addr = remote_.address + slot * sizeof(ClearToSend);
+  record_work_.wr.rdma.rkey = remote_.keys[path.peer_device];
+  path.posted++;
+  ibv_send_wr* bad = nullptr;
+  const int code = ibv_post_send(path.qp, &record_work_, &bad);
+  return code == 0 || link_->fail_post("ibv_post_send", code, int(index));
+}
+
+// Writes the records of a group in one go, or in two where the ring wraps. Closes the messages again where no path has
+// room.
+template <class Count>
+bool Receiver::post_records(std::uint32_t first, Count count) {
+  const std::size_t path = next_record_path();
+  if (paths_[path].posted + 2 > kRecordDepth) {
+    for (int i = 0; i < count; i++)
+      arrivals_.close(first + std::uint32_t(i));
+    return poll() && false;
+  }
+  const std::uint32_t slot = first % kSlots;
+  const int run = std::min<int>(count, int(kSlots - slot));
+  return post_record_run(path, slot, run) && (run == count || post_record_run(path, 0, count - run));
+}
+
 // How many pieces the sender may use for each message, so that it never meets an empty receive queue; 0: not now.
-int Receiver::grant(const Receive* receives, int count, std::uint16_t* pieces) {
-  int owed = 0;
-  for (const Owed& queue : owed_)
-    owed = std::max(owed, queue.receives);
-  const int available = limits_.receives - granted_ - owed;
+template <class Count>
+int Receiver::grant(const Receive* receives, Count count, std::uint16_t* pieces) {
+  const int available = limits_.receives - (kQueueBatch - 1) - granted_;
   if (available < count) return 0;
   int sum = 0;
   for (int i = 0; i < count; i++) {
@@ -137,11 +184,17 @@ int Receiver::grant(const Receive* receives, int count, std::uint16_t* pieces) {
 }
 
 Progress Receiver::receive(const Receive* receives, int count, Request** request) {
+  return count == 1 ? offer(receives, std::integral_constant<int, 1>(), request) : offer(receives, count, request);
+}
+
+template <class Count>
+Progress Receiver::offer(const Receive* receives, Count count, Request** request) {
   *request = nullptr;
   if (!link_->undisturbed()) [[unlikely]] {
     if (!link_->healthy(true)) return Progress::failed;
     take_new_paths();
   }
+  const std::uint32_t first = next_;
   std::size_t bytes = 0;
   for (int i = 0; i < count; i++) {
     bytes += receives[i].size;
@@ -153,19 +206,19 @@ Progress Receiver::receive(const Receive* receives, int count, Request** request
                   false);
       return Progress::failed;
     }
-    if (arrivals_.is_open(next_ + std::uint32_t(i))) return Progress::not_yet;
+    if (arrivals_.is_open(first + std::uint32_t(i))) return Progress::not_yet;
   }
-  Group& group = (*groups_)[next_ % kSlots];
+  Group& group = (*groups_)[first % kSlots];
   std::uint16_t pieces[kMaxGroup];
   const int granted = grant(receives, count, pieces);
   if (group.in_use || granted == 0 || !within_incast_limit(bytes)) {
     return poll() ? Progress::not_yet : Progress::failed;
   }
   for (int i = 0; i < count; i++) {
-    const std::uint32_t number = next_ + std::uint32_t(i), slot = number % kSlots;
+    const std::uint32_t number = first + std::uint32_t(i), slot = number % kSlots;
     ClearToSend& record = records_[slot];
     record.address = reinterpret_cast<std::uint64_t>(receives[i].data);
-    std::copy(receives[i].memory->remote_keys.begin(), receives[i].memory->remote_keys.end(), record.keys);
+    std::memcpy(record.keys, receives[i].memory->remote_keys.data(), sizeof record.keys);
     record.size = std::uint32_t(receives[i].size);
     record.tag = receives[i].tag;
     record.pieces = pieces[i];
@@ -173,69 +226,22 @@ Progress Receiver::receive(const Receive* receives, int count, Request** request
     record.index = std::uint8_t(i);
     record.number = number + 1;
     arrivals_.open(number, receives[i].size);
-    group_of_[slot] = std::uint8_t(next_ % kSlots);
-    granted_of_[slot] = pieces[i];
+    group_of_[slot] = std::uint8_t(first % kSlots);
   }
-  if (!post_records(next_, count)) return link_->failed() ? Progress::failed : Progress::not_yet;
+  if (!post_records(first, count)) return link_->failed() ? Progress::failed : Progress::not_yet;
   granted_ += granted;
   count_granted(bytes);
   group.bytes = bytes;
+  group.granted = granted;
   group.kind = RequestKind::receive;
   group.in_use = true;
-  group.number = next_;
+  group.number = first;
   group.group = count;
   group.missing = count;
-  next_ += std::uint32_t(count);
+  next_ = first + std::uint32_t(count);
   open_++;
   *request = &group;
   return Progress::done;
-}
-
-// Paths take turns, but of two the one that holds less goes first: one that stands still is passed over.
-std::size_t Receiver::next_record_path() {
-  const std::size_t count = paths_.size();
-  const std::size_t one = record_turn_ + 1 < count ? record_turn_ + 1 : 0;
-  const std::size_t other = one + 1 < count ? one + 1 : 0;
-  record_turn_ = paths_[other].posted < paths_[one].posted ? other : one;
-  return record_turn_;
-}
-
-// Writes the records of a group in one go, or in two where the ring wraps. Closes the messages again where no path has
-// room.
-bool Receiver::post_records(std::uint32_t first, int count) {
-  const std::size_t index = next_record_path();
-  const DataPath& where = link_->paths[index];
-  PathState& path = paths_[index];
-  if (path.posted + 2 > kRecordDepth) {
-    for (int i = 0; i < count; i++)
-      arrivals_.close(first + std::uint32_t(i));
-    return poll() && false;
-  }
-  int left = count;
-  std::uint32_t number = first;
-  while (left > 0) {
-    const std::uint32_t slot = number % kSlots;
-    const int run = std::min(left, int(kSlots - slot));
-    record_segment_.addr = reinterpret_cast<std::uint64_t>(&records_[slot]);
-    record_segment_.length = std::uint32_t(sizeof(ClearToSend)) * std::uint32_t(run);
-    record_segment_.lkey = records_regions_[where.device]->lkey;
-    record_work_.wr_id = tag(Work::record, int(index));
-    record_work_.send_flags = record_segment_.length <= where.inline_bytes ? unsigned(IBV_SEND_INLINE) : 0;
-    if (++path.unsignaled == kSignalEvery) {
-      record_work_.send_flags |= IBV_SEND_SIGNALED;
-      path.unsignaled = 0;
-    }
-    record_work_.wr.rdma.remote_addr = remote_.address + slot * sizeof(ClearToSend);
-    record_work_.wr.rdma.rkey = remote_.keys[where.peer_device];
-    ibv_send_wr* bad = nullptr;
-    if (const int code = ibv_post_send(where.qp.get(), &record_work_, &bad)) {
-      return link_->fail_post("ibv_post_send", code, int(index));
-    }
-    path.posted++;
-    number += std::uint32_t(run);
-    left -= run;
-  }
-  return true;
 }
 
 bool Receiver::flushed(std::uint32_t number) const {
@@ -244,26 +250,28 @@ bool Receiver::flushed(std::uint32_t number) const {
 }
 
 Progress Receiver::test(Request& request, int* sizes) {
-  if (link_->failed()) return Progress::failed;
+  const bool undisturbed = link_->undisturbed();
+  if (!undisturbed && link_->failed()) [[unlikely]]
+    return Progress::failed;
   const bool flushing = request.kind == RequestKind::flush;
   const auto finished = [&] {
     return flushing ? flushed(request.number) : static_cast<const Group&>(request).missing == 0;
   };
   if (!finished()) {
-    const bool disturbed = !link_->undisturbed();
-    if (disturbed) take_new_paths();
+    if (!undisturbed) take_new_paths();
     if (!poll()) return Progress::failed;
-    if (!finished()) return !disturbed || link_->healthy(open_ > 0) ? Progress::not_yet : Progress::failed;
+    if (!finished()) return undisturbed || link_->healthy(open_ > 0) ? Progress::not_yet : Progress::failed;
   }
   request.in_use = false;
   if (flushing) return Progress::done;
   for (int i = 0; i < request.group; i++) {
     const std::uint32_t number = request.number + std::uint32_t(i);
     if (sizes) sizes[i] = int(arrivals_.bytes(number));
-    granted_ -= granted_of_[number % kSlots];
     arrivals_.close(number);
   }
-  give_back(static_cast<const Group&>(request).bytes);
+  const Group& group = static_cast<const Group&>(request);
+  granted_ -= group.granted;
+  give_back(group.bytes);
   open_--;
   return Progress::done;
 }
@@ -277,13 +285,12 @@ bool Receiver::poll() {
       count = ibv_poll_cq(cq.get(), kPollBatch, completions);
       if (count < 0) return link_->fail(Error{"ibv_poll_cq failed", {}, 0, {}}, false);
       any = any || count > 0;
-      for (int i = 0; i < count; i++) {
-        const ibv_wc& completion = completions[i];
-        const int index = index_of(completion.wr_id);
-        if (completion.status != IBV_WC_SUCCESS) return link_->fail_completion(completion);
-        switch (work_of(completion.wr_id)) {
+      for (const ibv_wc *one = completions, *end = completions + count; one != end; one++) {
+        if (one->status != IBV_WC_SUCCESS) return link_->fail_completion(*one);
+        const int index = index_of(one->wr_id);
+        switch (work_of(one->wr_id)) {
           case Work::receive:
-            if (!complete_receive(completion, index)) return false;
+            if (!complete_receive(*one, index)) return false;
             break;
           case Work::record:
             paths_[std::size_t(index)].posted -= kSignalEvery;

@@ -20,6 +20,10 @@ namespace weft::transfer {
 
 // Work requests for records that a receiving queue pair takes at once.
 inline constexpr std::uint32_t kRecordDepth = 128;
+// Receives are queued again in lists of so many, to ring the doorbell less often: up to one fewer may be missing.
+inline constexpr int kQueueBatch = 16;
+// With fewer receives in a queue a group of receives could never be offered.
+inline constexpr int kFewestReceives = kMaxGroup + kQueueBatch - 1;
 
 // A queue pair connected to itself: an RDMA READ through it returns after all earlier writes of this NIC to the memory
 // that it reads have become visible. One for each device: each may have written.
@@ -37,7 +41,9 @@ struct RemoteRing {
 
 struct ReceiveLimits {
   PieceLimits pieces;
-  int receives = 0;  // work requests queued for pieces, in each shared receive queue or, without them, each queue pair
+  // Work requests queued for pieces, in each shared receive queue or, without them, each queue pair; kFewestReceives at
+  // least.
+  int receives = 0;
   // Bytes that may be on offer through one device, all connections of the process together; 0: no limit. A connection
   // may always offer one request, or connections could wait for each other.
   std::size_t incast_bytes = 0;
@@ -72,9 +78,13 @@ class Receiver {
  private:
   struct Group : Request {
     int missing = 0;        // messages of the group that are not complete
+    int granted = 0;        // pieces of all of them
     std::size_t bytes = 0;  // on offer
   };
   struct PathState {
+    ibv_qp* qp;
+    std::uint32_t inline_bytes;
+    std::uint8_t device, peer_device;
     std::uint32_t posted = 0;      // records posted and not known to have completed
     std::uint32_t unsignaled = 0;  // of them, since the last one that will report
   };
@@ -89,10 +99,17 @@ class Receiver {
   Receiver(std::unique_ptr<Link> link, const RemoteRing& ring, const ReceiveLimits& limits,
            std::vector<FlushPath> flush);
 
-  int grant(const Receive* receives, int count, std::uint16_t* pieces);
-  bool post_records(std::uint32_t first, int count);
+  // `count` is an int or, for what is nearly always asked, a constant.
+  template <class Count>
+  Progress offer(const Receive* receives, Count count, Request** request);
+  template <class Count>
+  int grant(const Receive* receives, Count count, std::uint16_t* pieces);
+  template <class Count>
+  bool post_records(std::uint32_t first, Count count);
+  inline bool post_record_run(std::size_t path, std::uint32_t slot, int count);
   bool poll();
   bool complete_receive(const ibv_wc& completion, int path);
+  void take_paths_of_link();
   bool queue_owed();
   std::size_t next_record_path();
   bool shared_queues() const { return link_->devices.front().srq != nullptr; }
@@ -110,7 +127,7 @@ class Receiver {
   ibv_send_wr record_work_{};
   ibv_sge record_segment_{};
   std::size_t record_turn_ = 0;  // path of the latest record
-  int granted_ = 0;  // pieces that the sender may send
+  int granted_ = 0;              // pieces that the sender may send
   std::size_t granted_bytes_ = 0;
   std::vector<FlushPath> flush_;
   std::vector<FlushState> flush_state_;
@@ -121,8 +138,7 @@ class Receiver {
   std::vector<verbs::MemoryRegion> records_regions_;
   std::unique_ptr<std::array<Group, kSlots>> groups_;  // by the first message's slot
   std::array<std::uint8_t, kSlots> group_of_{};        // slot of a message -> slot of its group
-  std::array<std::uint16_t, kSlots> granted_of_{};
-  std::array<Request, 32> flushes_{};  // NCCL has at most NCCL_NET_MAX_REQUESTS outstanding
+  std::array<Request, 32> flushes_{};                  // NCCL has at most NCCL_NET_MAX_REQUESTS outstanding
   std::uint32_t flush_next_ = 0;
   std::uint32_t next_ = 0;  // number of the next message
   int open_ = 0;

@@ -60,6 +60,16 @@ const ClearToSend* ClearToSendRing::find(std::uint32_t number) const {
   return present == number + 1 ? &record : nullptr;
 }
 
+Sender::PathState::PathState(int index, const DataPath& where)
+    : qp(where.qp.get()),
+      inline_bytes(where.inline_bytes),
+      device(where.device),
+      peer_device(where.peer_device),
+      pieces(std::make_unique<std::array<Piece, kSendDepth>>()) {
+  work.request.wr_id = report_id(index, 1);
+  work.request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
 Sender::Sender(std::unique_ptr<Link> link, ClearToSendRing ring, const PieceLimits& limits)
     : link_(std::move(link)),
       ring_(std::move(ring)),
@@ -67,13 +77,11 @@ Sender::Sender(std::unique_ptr<Link> link, ClearToSendRing ring, const PieceLimi
       scheduler_(int(link_->paths.size()), int(link_->most_paths())),
       messages_(std::make_unique<std::array<Message, kSlots>>()) {
   paths_.reserve(link_->most_paths());
-  paths_.resize(link_->paths.size());
+  take_paths_of_link();
   for (Message& message : *messages_)
     message.sender = this;
-  for (std::size_t i = 0; i < work_.size(); i++) {
-    work_[i].sg_list = &segments_[i];
-    work_[i].opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  }
+  for (Work& work : work_)
+    work.request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
 // Sends meet receives in order; inside a group the tag decides. The record of the group's first member says how many
@@ -92,9 +100,12 @@ const ClearToSend* Sender::match(int tag, std::uint32_t* number) const {
 }
 
 // The next group's turn comes when all of this one have met their sends.
-void Sender::count_matched(std::uint32_t number) {
+void Sender::count_matched(std::uint32_t number, std::uint32_t members) {
+  if (members == 1) {
+    group_++;
+    return;
+  }
   matched_ |= 1u << (number - group_);
-  const std::uint32_t members = ring_.find(group_)->group;
   if (matched_ != (1u << members) - 1) return;
   group_ += members;
   matched_ = 0;
@@ -129,9 +140,11 @@ Progress Sender::send(const void* data, std::size_t size, int tag, const Registr
   message.memory = &memory;
   message.offer = offer;
   message.plan = plans_.plan(size, offer->pieces);
+  message.immediate = pack({std::uint16_t(number), 0, message.plan.pieces});
+  message.offset = 0;
   message.posted = message.acknowledged = 0;
   queue_[queue_next_++ % kSlots] = std::uint8_t(number % kSlots);
-  count_matched(number);
+  count_matched(number, offer->group);
   open_++;
   waiting_bytes_ += size;
   link_->peer->count_sent(size);
@@ -142,13 +155,14 @@ Progress Sender::send(const void* data, std::size_t size, int tag, const Registr
 
 Progress Sender::test(Request& request, int* size) {
   Message& message = static_cast<Message&>(request);
-  if (link_->failed()) return Progress::failed;
+  const bool undisturbed = link_->undisturbed();
+  if (!undisturbed && link_->failed()) [[unlikely]]
+    return Progress::failed;
   if (message.acknowledged != message.plan.pieces) {
-    const bool disturbed = !link_->undisturbed();
-    if (disturbed) take_new_paths();
+    if (!undisturbed) take_new_paths();
     if (!poll() || (queue_first_ != queue_next_ && !pump())) return Progress::failed;
     if (message.acknowledged != message.plan.pieces) {
-      return !disturbed || link_->healthy(open_ > 0) ? Progress::not_yet : Progress::failed;
+      return undisturbed || link_->healthy(open_ > 0) ? Progress::not_yet : Progress::failed;
     }
   }
   if (size) *size = int(message.size);
@@ -157,11 +171,16 @@ Progress Sender::test(Request& request, int* size) {
   return Progress::done;
 }
 
+void Sender::take_paths_of_link() {
+  while (paths_.size() < link_->paths.size())
+    paths_.emplace_back(int(paths_.size()), link_->paths[paths_.size()]);
+}
+
 void Sender::take_new_paths() {
   const std::unique_ptr<PathBatch> offer = link_->peer->take_offer();
   if (!offer) return;
   link_->add(*offer);
-  paths_.resize(link_->paths.size());
+  take_paths_of_link();
   scheduler_.grow(int(link_->paths.size()));
   plans_.set_paths(int(link_->paths.size()));
 }
@@ -174,16 +193,16 @@ bool Sender::poll() {
     while (count == kPollBatch) {
       count = ibv_poll_cq(cq.get(), kPollBatch, completions);
       if (count < 0) return link_->fail(Error{"ibv_poll_cq failed", {}, 0, {}}, false);
-      for (int i = 0; i < count; i++) {
-        if (completions[i].status != IBV_WC_SUCCESS) return link_->fail_completion(completions[i]);
-        const std::size_t index = path_of(completions[i].wr_id);
+      for (const ibv_wc *one = completions, *end = completions + count; one != end; one++) {
+        if (one->status != IBV_WC_SUCCESS) return link_->fail_completion(*one);
+        const std::size_t index = path_of(one->wr_id);
         PathState& path = paths_[index];
         // A queue pair completes in order: what reports stands for all before it.
-        for (std::uint32_t left = pieces_of(completions[i].wr_id); left > 0; left--) {
-          const Piece& piece = path.pieces[path.first++ % kSendDepth];
+        for (std::uint32_t left = pieces_of(one->wr_id); left > 0; left--) {
+          const Piece& piece = (*path.pieces)[path.first++ % kSendDepth];
+          piece.message->acknowledged++;
           scheduler_.completed(int(index), piece.bytes, piece.under_way, piece.posted_at,
                                piece.posted_at != 0 ? now() : 0);
-          (*messages_)[piece.slot].acknowledged++;
         }
       }
     }
@@ -191,62 +210,90 @@ bool Sender::poll() {
   return true;
 }
 
+[[gnu::always_inline]] inline void Sender::fill(Work& work, Message& message, PathState& path, std::size_t bytes) {
+  work.segment.addr = reinterpret_cast<std::uint64_t>(message.data + message.offset);
+  work.segment.length = std::uint32_t(bytes);
+  work.segment.lkey = message.memory->local_keys[path.device];
+  ibv_send_wr& request = work.request;
+  request.sg_list = &work.segment;
+  request.num_sge = bytes != 0 ? 1 : 0;
+  // The processor copies an inlined message itself, which it can't from GPU memory.
+  request.send_flags = bytes <= path.inline_bytes && !message.memory->device_memory ? unsigned(IBV_SEND_INLINE) : 0;
+  request.imm_data = htonl(with_piece(message.immediate, std::uint8_t(message.posted)));
+  request.wr.rdma.remote_addr = message.offer->address + message.offset;
+  request.wr.rdma.rkey = message.offer->keys[path.peer_device];
+}
+
+[[gnu::always_inline]] inline void Sender::remember(Message& message, PathState& path, int index, std::size_t bytes,
+                                                    Nanoseconds now) {
+  Piece& piece = (*path.pieces)[path.next++ % kSendDepth];
+  piece.message = &message;
+  piece.bytes = std::uint32_t(bytes);
+  piece.under_way = scheduler_.posted(index, bytes);
+  piece.posted_at = now;
+  message.posted++;
+  message.offset += bytes;
+  waiting_bytes_ -= bytes;
+}
+
+[[gnu::always_inline]] inline bool Sender::post(Message& message, int index, std::size_t bytes, Nanoseconds now) {
+  PathState& path = paths_[std::size_t(index)];
+  fill(path.work, message, path, bytes);
+  path.work.request.send_flags |= IBV_SEND_SIGNALED;
+  remember(message, path, index, bytes, now);
+  ibv_send_wr* bad = nullptr;
+  const int code = ibv_post_send(path.qp, &path.work.request, &bad);
+  return code == 0 || link_->fail_post("ibv_post_send", code, index);
+}
+
 bool Sender::pump() {
   LazyClock now;
   while (queue_first_ != queue_next_) {
     Message& message = (*messages_)[queue_[queue_first_ % kSlots]];
-    while (message.posted != message.plan.pieces) {
-      const std::size_t left = message.size - std::size_t(message.posted) * message.plan.bytes;
-      const std::size_t bytes = std::min(left, message.plan.bytes);
+    const PiecePlan plan = message.plan;
+    const bool whole = plan.pieces == 1;
+    const bool plenty = scheduler_.plenty(std::min(plan.bytes, message.size), waiting_bytes_);
+    while (message.posted != plan.pieces) {
+      const std::size_t bytes = std::min(message.size - message.offset, plan.bytes);
+      if (plenty) {
+        if (const int path = scheduler_.next_good(); path >= 0) {
+          if (!post(message, path, bytes, scheduler_.measures(path, bytes, whole) ? now() : 0)) return false;
+          continue;
+        }
+      }
       const int path = scheduler_.choose(bytes, waiting_bytes_ - bytes);
       if (path < 0 || paths_[std::size_t(path)].full()) return ring_doorbells();
-      prepare(message, path, std::uint32_t(bytes), PathScheduler::measures(bytes, message.plan.pieces == 1) ? now() : 0);
-      if (prepared_ == kMostWork && !ring_doorbells()) return false;
+      prepare(message, path, bytes, scheduler_.measures(path, bytes, whole) ? now() : 0);
+      if (next_work_ == work_.data() + kMostWork && !ring_doorbells()) return false;
     }
     queue_first_++;
   }
   return ring_doorbells();
 }
 
-void Sender::prepare(Message& message, int index, std::uint32_t bytes, Nanoseconds now) {
-  const std::size_t offset = std::size_t(message.posted) * message.plan.bytes;
-  const DataPath& where = link_->paths[std::size_t(index)];
+void Sender::prepare(Message& message, int index, std::size_t bytes, Nanoseconds now) {
   PathState& path = paths_[std::size_t(index)];
-  ibv_sge& segment = segments_[std::size_t(prepared_)];
-  segment.addr = reinterpret_cast<std::uint64_t>(message.data + offset);
-  segment.length = bytes;
-  segment.lkey = message.memory->local_keys[where.device];
-  ibv_send_wr& work = work_[std::size_t(prepared_++)];
-  work.wr_id = std::uint64_t(index);
-  work.next = nullptr;
-  work.num_sge = bytes != 0 ? 1 : 0;
-  // The processor copies an inlined message itself, which it can't from GPU memory.
-  work.send_flags = bytes <= where.inline_bytes && !message.memory->device_memory ? unsigned(IBV_SEND_INLINE) : 0;
-  work.imm_data = htonl(pack({std::uint16_t(message.number), std::uint8_t(message.posted), message.plan.pieces}));
-  work.wr.rdma.remote_addr = message.offer->address + offset;
-  work.wr.rdma.rkey = message.offer->keys[where.peer_device];
-  if (path.chained++ != 0) path.chain_last->next = &work;
-  path.chain_last = &work;
-  path.pieces[path.next++ % kSendDepth] = {std::uint8_t(message.number % kSlots), bytes,
-                                           scheduler_.posted(index, bytes), now};
-  message.posted++;
-  waiting_bytes_ -= bytes;
+  Work& work = *next_work_++;
+  fill(work, message, path, bytes);
+  work.request.wr_id = std::uint64_t(index);
+  work.request.next = nullptr;
+  if (path.chained++ != 0) path.chain_last->next = &work.request;
+  path.chain_last = &work.request;
+  remember(message, path, index, bytes, now);
 }
 
 // One list of work requests for each path; only the last of a list reports its completion.
 bool Sender::ring_doorbells() {
-  const int prepared = std::exchange(prepared_, 0);
-  for (int i = 0; i < prepared; i++) {
-    ibv_send_wr& first = work_[std::size_t(i)];
-    const std::size_t index = path_of(first.wr_id);
+  const Work* const end = std::exchange(next_work_, work_.data());
+  for (Work* work = work_.data(); work != end; work++) {
+    const std::size_t index = path_of(work->request.wr_id);
     PathState& path = paths_[index];
     // Not the first of its path: on its list, which has gone already.
     if (path.chained == 0) continue;
-    path.chain_last->wr_id = report_id(int(index), path.chained);
+    path.chain_last->wr_id = report_id(int(index), std::exchange(path.chained, 0));
     path.chain_last->send_flags |= IBV_SEND_SIGNALED;
-    path.chained = 0;
     ibv_send_wr* bad = nullptr;
-    if (const int code = ibv_post_send(link_->paths[index].qp.get(), &first, &bad)) {
+    if (const int code = ibv_post_send(path.qp, &work->request, &bad)) {
       return link_->fail_post("ibv_post_send", code, int(index));
     }
   }

@@ -56,35 +56,53 @@ class Sender {
     const std::byte* data = nullptr;
     std::size_t size = 0;
     const Registration* memory = nullptr;  // NCCL keeps it until the request is done
-    const ClearToSend* offer = nullptr;    // of the ring: nothing else comes to its place before the message is received
+    const ClearToSend* offer = nullptr;  // of the ring: nothing else comes to its place before the message is received
     PiecePlan plan;
+    std::size_t offset = 0;          // of the next piece
+    std::uint32_t immediate = 0;     // of the first piece, in host order
     std::uint16_t posted = 0;        // pieces handed to the paths
     std::uint16_t acknowledged = 0;  // pieces completed
   };
   // A piece under way. Completions of a queue pair come in the order of its posts, so a ring per path is enough.
   struct Piece {
-    std::uint8_t slot = 0;
+    Message* message = nullptr;
     std::uint32_t bytes = 0;
     std::size_t under_way = 0;
     Nanoseconds posted_at = 0;
   };
-  struct PathState {
-    std::array<Piece, kSendDepth> pieces;
+  struct Work {
+    ibv_send_wr request;
+    ibv_sge segment;
+  };
+  struct alignas(64) PathState {
+    PathState(int index, const DataPath& where);
+    // What every piece needs of its DataPath.
+    ibv_qp* qp;
+    std::uint32_t inline_bytes;
+    std::uint8_t device, peer_device;
     std::uint32_t first = 0;  // running numbers of the oldest and the next piece
     std::uint32_t next = 0;
     // Work requests that wait for the doorbell: a list in Sender::work_.
-    ibv_send_wr* chain_last = nullptr;
     std::uint32_t chained = 0;
+    ibv_send_wr* chain_last = nullptr;
+    std::unique_ptr<std::array<Piece, kSendDepth>> pieces;
+    // For a piece that goes at once: most of it never changes.
+    Work work{};
     bool full() const { return next - first == kSendDepth; }
   };
   // Work requests collected before doorbells are rung: one for each path that got any.
   static constexpr int kMostWork = 64;
 
   const ClearToSend* match(int tag, std::uint32_t* number) const;
-  void count_matched(std::uint32_t number);
+  void count_matched(std::uint32_t number, std::uint32_t members);
+  void take_paths_of_link();
   bool poll();
   bool pump();
-  void prepare(Message& message, int path, std::uint32_t bytes, Nanoseconds now);
+  // A piece of the message for this path: alone, or on the path's list until ring_doorbells().
+  inline bool post(Message& message, int path, std::size_t bytes, Nanoseconds now);
+  void prepare(Message& message, int path, std::size_t bytes, Nanoseconds now);
+  inline void fill(Work& work, Message& message, PathState& path, std::size_t bytes);
+  inline void remember(Message& message, PathState& path, int index, std::size_t bytes, Nanoseconds now);
   bool ring_doorbells();
   void take_new_paths();
 
@@ -93,9 +111,8 @@ class Sender {
   PlanMemory plans_;
   PathScheduler scheduler_;
   std::vector<PathState> paths_;
-  std::array<ibv_send_wr, kMostWork> work_{};
-  std::array<ibv_sge, kMostWork> segments_{};
-  int prepared_ = 0;
+  std::array<Work, kMostWork> work_{};
+  Work* next_work_ = work_.data();
   std::unique_ptr<std::array<Message, kSlots>> messages_;
   // Slots whose messages have pieces left to post, in the order of their sends.
   std::array<std::uint8_t, kSlots> queue_{};

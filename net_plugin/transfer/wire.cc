@@ -7,6 +7,10 @@ std::uint32_t pack(const Immediate& immediate) {
          std::uint32_t(immediate.pieces - 1);
 }
 
+std::uint32_t with_piece(std::uint32_t first, std::uint8_t piece) {
+  return first | std::uint32_t(piece) << 8;
+}
+
 Immediate unpack(std::uint32_t bits) {
   return {std::uint16_t(bits >> 16), std::uint8_t(bits >> 8), std::uint16_t((bits & 0xff) + 1)};
 }

@@ -25,6 +25,8 @@ struct Immediate {
 };
 
 std::uint32_t pack(const Immediate& immediate);  // in host order; the caller converts to network order
+// `first` is that of the same message's first piece.
+std::uint32_t with_piece(std::uint32_t first, std::uint8_t piece);
 Immediate unpack(std::uint32_t bits);
 
 // One receive buffer, offered by the receiver: written by RDMA into the sender's ring at index number % kSlots. It

@@ -19,6 +19,8 @@ Loopback::Loopback(settings::Settings settings, const LoopbackShape& shape,
     device.name = "mlx5_" + std::to_string(i);
     device.guid = std::uint64_t(i) + 1;
     device.max_srq = shape.max_srq;
+    device.max_srq_wr = shape.max_srq_wr;
+    device.max_qp_wr = shape.max_qp_wr;
     device.max_inline = shape.max_inline;
     const bool less = i + 1 == physical && shape.extensions_of_last.vendor_id != 0;
     device.extensions = less ? shape.extensions_of_last : shape.extensions;

@@ -15,6 +15,8 @@ namespace weft::fake {
 
 struct LoopbackShape {
   int max_srq = 1024;
+  int max_srq_wr = 1 << 14;
+  int max_qp_wr = 1 << 14;
   int devices = 1;            // merged into one where there are more
   int receiving_devices = 0;  // of the listening side; 0: as many
   bool all_paths_at_once = true;

@@ -143,5 +143,33 @@ TEST(FieldReports, F86_RunningOutOfQueuePairsNamesTheLimit) {
   EXPECT_THAT(ends.error().text(), HasSubstr("65536 queue pairs for all processes"));
 }
 
+// A device with queues too short for eight receives at once would let NCCL ask for ever.
+TEST(FieldReports, F22_ReceiveQueuesThatAreTooShortAreNamedAndShortOnesUsed) {
+  for (const int max_srq : {0, 1024}) {
+    LoopbackShape shape;
+    shape.max_srq = max_srq;
+    (max_srq > 0 ? shape.max_srq_wr : shape.max_qp_wr) = transfer::kFewestReceives - 1;
+    Loopback loop({}, shape);
+    ASSERT_FALSE(loop.connect());
+    std::string all;
+    for (const Error& error : loop.errors)
+      all += error.text() + '\n';
+    EXPECT_THAT(all, HasSubstr("takes 22 receive work requests in a queue, fewer than the 23"));
+    EXPECT_THAT(all, HasSubstr(max_srq > 0 ? "max_srq_wr" : "max_qp_wr"));
+  }
+  LoopbackShape shape;
+  shape.max_srq_wr = transfer::kFewestReceives;
+  Loopback loop({}, shape);
+  auto ends = loop.connect();
+  ASSERT_TRUE(ends) << ends.error().text();
+  std::uint8_t byte = 0;
+  transfer::Registration memory = loop.registration(&byte, 1, true);
+  transfer::Receive receives[transfer::kMaxGroup];
+  for (int i = 0; i < transfer::kMaxGroup; i++)
+    receives[i] = {&byte, 1, i, &memory};
+  transfer::Request* request = nullptr;
+  EXPECT_EQ(ends->second->receive(receives, transfer::kMaxGroup, &request), transfer::Progress::done);
+}
+
 }  // namespace
 }  // namespace weft::setup

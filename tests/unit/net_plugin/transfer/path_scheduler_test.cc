@@ -75,6 +75,7 @@ class Simulation {
     std::size_t connection, number, bytes, under_way;
     Nanoseconds posted_at;
     int path;
+    bool measured;
     bool operator<(const Event& other) const { return at > other.at; }
   };
 
@@ -97,8 +98,9 @@ class Simulation {
         free_at = std::max(free_at, arrives) + double(bytes) / rates_[std::size_t(spine)];
         carried_[std::size_t(spine)] += double(bytes);
         message.posted += bytes;
+        const bool measured = connection.scheduler.measures(path, bytes, plan.pieces == 1);
         events_.push({Nanoseconds(free_at) + delays_[std::size_t(spine)], index, connection.first + i, bytes,
-                      connection.scheduler.posted(path, bytes), now_, path});
+                      connection.scheduler.posted(path, bytes), now_, path, measured});
       }
     }
   }
@@ -114,7 +116,8 @@ class Simulation {
   void finish(const Event& event) {
     piece_times_.push_back(now_ - event.posted_at);
     Connection& connection = connections_[event.connection];
-    connection.scheduler.completed(event.path, event.bytes, event.under_way, event.posted_at, now_);
+    connection.scheduler.completed(event.path, event.bytes, event.under_way, event.measured ? event.posted_at : 0,
+                                   now_);
     connection.messages[event.number - connection.first].acknowledged += event.bytes;
     while (!connection.messages.empty() && connection.messages.front().acknowledged == connection.message) {
       connection.messages.pop_front();
@@ -308,6 +311,76 @@ TEST(PathScheduler, KeepsCountUnderRandomHistories) {
         ASSERT_EQ(scheduler.under_way(i), expected[std::size_t(i)]);
     }
   }
+}
+
+// The short cut of a sender with much to send. What it is told by plenty() holds until something completes, and the
+// path it gets is the one that choose() would have given it: idle, and not slow.
+TEST(PathScheduler, TheNextGoodPathIsTheOneThatWouldHaveBeenChosen) {
+  std::mt19937 random(2);
+  int taken = 0, slow_taken = 0;
+  for (int run = 0; run < 50; run++) {
+    const int paths = 2 + int(random() % 80);
+    PathScheduler scheduler(paths);
+    struct Posted {
+      int path;
+      std::size_t under_way;
+      Nanoseconds at;
+    };
+    std::vector<Posted> open;
+    Nanoseconds now = 1;
+    constexpr std::size_t kPiece = 65536;
+    for (int step = 0; step < 300; step++) {
+      std::size_t waiting = kPiece * (1 + random() % 100);
+      const bool plenty = scheduler.plenty(kPiece, waiting);
+      while (waiting > 0) {
+        ASSERT_EQ(scheduler.plenty(kPiece, waiting), plenty);
+        const int path = plenty ? scheduler.next_good() : -1;
+        if (path < 0) break;
+        ASSERT_EQ(scheduler.under_way(path), 0u);
+        PathScheduler asked = scheduler;
+        ASSERT_EQ(asked.choose(kPiece, waiting - kPiece), path);
+        taken++;
+        if (path == 0 && step > 100) slow_taken++;
+        open.push_back({path, scheduler.posted(path, kPiece), now});
+        waiting -= kPiece;
+      }
+      // Path 0 takes ten times as long as the others.
+      now += 1'000'000;
+      for (std::size_t i = 0; i < open.size();) {
+        if (now < open[i].at + (open[i].path == 0 ? 10'000'000u : 1'000'000u)) {
+          i++;
+          continue;
+        }
+        scheduler.completed(open[i].path, kPiece, open[i].under_way, open[i].at, now);
+        open.erase(open.begin() + std::ptrdiff_t(i));
+      }
+    }
+  }
+  EXPECT_GT(taken, 10'000);
+  EXPECT_EQ(slow_taken, 0);
+}
+
+// A look at the clock for each piece would be dear: of a path that does what is expected of it one in 64 KiB is enough,
+// of another every piece counts.
+TEST(PathScheduler, ASampleOfAGoodPathIsMeasuredAndEveryPieceOfAnother) {
+  PathScheduler scheduler(4);
+  EXPECT_FALSE(scheduler.measures(0, 1024, false)) << "small pieces say little";
+  EXPECT_FALSE(scheduler.measures(0, 4096, true)) << "nor do small messages";
+  int measured[4] = {};
+  Nanoseconds now = 1;
+  for (int round = 0; round < 100; round++) {
+    for (int path = 0; path < 4; path++) {
+      const bool measures = scheduler.measures(path, 8192, false);
+      measured[path] += measures;
+      const std::size_t under_way = scheduler.posted(path, 8192);
+      scheduler.completed(path, 8192, under_way, measures ? now : 0, now + (path == 3 ? 100'000 : 10'000));
+    }
+    now += 1'000'000;
+  }
+  EXPECT_EQ(measured[0], 13);
+  EXPECT_EQ(measured[1], 13);
+  EXPECT_EQ(measured[2], 13);
+  EXPECT_GE(measured[3], 98);
 }
 
 }  // namespace
