@@ -44,13 +44,13 @@ ncclResult_t connection_failed(ConnectedComm& comm) {
   if (comm.reported) return code;
   comm.reported = true;
   const std::string text = failure.error.text();
-  comm.control->call([&] { comm.session->say_failed(text); });
+  comm.control->call(comm.session, [&] { comm.session->say_failed(text); });
   return report(failure.error, code);
 }
 
 ncclResult_t close(ConnectedComm* comm) {
   if (!comm) return ncclSuccess;
-  comm->control->call([&] { comm->session->say_closing(); });
+  comm->control->call(comm->session, [&] { comm->session->say_closing(); });
   comm->control->remove(comm->session);
   delete comm;
   return ncclSuccess;

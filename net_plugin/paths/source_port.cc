@@ -1,7 +1,5 @@
 #include "net_plugin/paths/source_port.h"
 
-#include <unordered_set>
-
 namespace weft::paths {
 namespace {
 
@@ -27,12 +25,20 @@ std::uint32_t label_of_port(std::uint16_t port) {
   return label != 0 ? label : 0x4001;
 }
 
-std::vector<std::uint16_t> distinct_ports(std::uint64_t key, std::size_t count) {
+std::vector<std::uint16_t> PortSequence::take(std::size_t count) {
+  if (taken_count_ + count > kPorts) {
+    taken_.reset();
+    taken_count_ = 0;
+    state_ = key_;
+  }
   std::vector<std::uint16_t> ports;
-  std::unordered_set<std::uint16_t> taken;
-  while (ports.size() < count && taken.size() < kPorts) {
-    const auto port = std::uint16_t(kFirstPort | (next(key) & kLowBits));
-    if (taken.insert(port).second) ports.push_back(port);
+  ports.reserve(count);
+  while (ports.size() < count && taken_count_ < kPorts) {
+    const std::uint64_t low = next(state_) & kLowBits;
+    if (taken_.test(low)) continue;
+    taken_.set(low);
+    taken_count_++;
+    ports.push_back(std::uint16_t(kFirstPort | low));
   }
   return ports;
 }

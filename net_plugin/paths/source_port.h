@@ -6,6 +6,7 @@
 // so that every port from 0xC000 to 0xFFFF can be asked for without a vendor call.
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -20,11 +21,20 @@ std::uint16_t port_of_label(std::uint32_t label);
 // A flow label that yields `port` (0xC000 … 0xFFFF); never zero.
 std::uint32_t label_of_port(std::uint16_t port);
 
-// Distinct ports, drawn at random but reproducibly from a key: the same key and count give the same ports on every run,
-// a longer list starts with the shorter one. `count` <= kPorts.
-std::vector<std::uint16_t> distinct_ports(std::uint64_t key, std::size_t count);
+// Distinct ports, drawn at random but reproducibly from a key: the same key gives the same ports on every run.
+class PortSequence {
+ public:
+  explicit PortSequence(std::uint64_t key) : key_(key), state_(key) {}
+  // The next `count` (at most kPorts) ports, different from all before; from the beginning again where fewer are left.
+  std::vector<std::uint16_t> take(std::size_t count);
 
-// Mixes values into a key for distinct_ports: seed, addresses, connection number.
+ private:
+  std::uint64_t key_, state_;
+  std::size_t taken_count_ = 0;
+  std::bitset<kPorts> taken_;
+};
+
+// Mixes values into a key for a PortSequence: seed, addresses, connection number.
 std::uint64_t combine_key(std::uint64_t key, std::uint64_t value);
 std::uint64_t hash_bytes(std::uint64_t key, const void* data, std::size_t size);
 

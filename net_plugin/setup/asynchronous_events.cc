@@ -1,9 +1,16 @@
 #include "net_plugin/setup/asynchronous_events.h"
 
+#include <fcntl.h>
+#include <poll.h>
+
+#include <algorithm>
+
 #include "common/text/format.h"
 
 namespace weft::setup {
 namespace {
+
+constexpr std::chrono::seconds kLookInterval{1};
 
 // The events after which a queue of the device no longer works. Port events are not among them: a port may come back,
 // and until then the queue pairs' own retries decide.
@@ -36,6 +43,15 @@ bool names_port(ibv_event_type type) {
 }
 
 }  // namespace
+
+AsynchronousEvents::AsynchronousEvents(std::weak_ptr<OpenDevice> device, int descriptor, Log log)
+    : device_(std::move(device)), descriptor_(fcntl(descriptor, F_DUPFD_CLOEXEC, 0)), log_(std::move(log)) {}
+
+Task::Wanted AsynchronousEvents::wanted() {
+  // Nothing tells that the device has been closed.
+  const TimePoint look = std::chrono::steady_clock::now() + kLookInterval;
+  return {descriptor_.get(), POLLIN, std::min(told_.wake().value_or(look), look)};
+}
 
 bool AsynchronousEvents::step(short, TimePoint now) {
   const std::shared_ptr<OpenDevice> device = device_.lock();

@@ -15,15 +15,15 @@ namespace weft::setup {
 class AsynchronousEvents final : public Task {
  public:
   using Log = std::function<void(const std::string&)>;
-  AsynchronousEvents(std::weak_ptr<OpenDevice> device, int descriptor, Log log)
-      : device_(std::move(device)), descriptor_(descriptor), log_(std::move(log)) {}
+  // `descriptor`: of the device's events.
+  AsynchronousEvents(std::weak_ptr<OpenDevice> device, int descriptor, Log log);
 
-  Wanted wanted() override { return {descriptor_, POLLIN, told_.wake()}; }
+  Wanted wanted() override;
   bool step(short events, TimePoint now) override;
 
  private:
   std::weak_ptr<OpenDevice> device_;
-  int descriptor_;
+  FileDescriptor descriptor_;  // our own: the device may be closed while it is watched
   Log log_;
   EventLog told_;
 };

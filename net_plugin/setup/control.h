@@ -4,15 +4,17 @@
 // A forked child has no such thread and must not use the object; Runtime looks at the process number before it does.
 #pragma once
 
-#include <poll.h>
-
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "common/result/result.h"
@@ -29,10 +31,13 @@ class Task {
     std::optional<TimePoint> wake;
   };
   virtual ~Task() = default;
-  // Both are called on the control thread.
+  // All are called on the control thread. wanted() is asked when the task is added, after each step, and after a call()
+  // that concerns it; the descriptor stays open until let_go().
   virtual Wanted wanted() = 0;
-  // `events`: what poll(2) reported, 0 where the time has come. false: the task is over and is let go.
+  // `events`: as in poll(2), 0 where the time has come. false: the task is over and is let go.
   virtual bool step(short events, TimePoint now) = 0;
+  // The descriptor is watched no more.
+  virtual void let_go() {}
 };
 
 class FileDescriptor {
@@ -60,26 +65,52 @@ class Control {
   Control& operator=(const Control&) = delete;
 
   void add(std::shared_ptr<Task> task);
-  // Runs `work` on the control thread, between two tasks, and returns when it has been run.
-  void call(const std::function<void()>& work);
-  // When call() has returned from this, the task is not running and never will.
+  // Runs `work`, which concerns `task`, on the control thread, between two tasks, and returns when it has been run.
+  void call(const std::shared_ptr<Task>& task, const std::function<void()>& work);
+  // When this has returned, the task is not running and never will.
   void remove(const std::shared_ptr<Task>& task);
 
  private:
-  explicit Control(FileDescriptor wake) : wake_(std::move(wake)) {}
+  // A process has thousands of tasks, one for each connection, and hardly any of them has something to do: what is
+  // ready is found without a look at the others.
+  struct Entry {
+    std::shared_ptr<Task> task;
+    Task::Wanted watched;  // as the kernel and timers_ know it
+    short unwatched = 0;   // events that the task wants and the kernel can't watch for
+  };
+  using Number = std::uint64_t;
+  struct Call {
+    std::shared_ptr<Task> task;
+    std::function<void()> work;
+  };
+
+  Control(FileDescriptor wake, FileDescriptor ready) : wake_(std::move(wake)), ready_(std::move(ready)) {}
   void run();
+  bool wait();
+  void step_ready(TimePoint now);
+  void step_due(TimePoint now);
+  void step(Number number, short events, TimePoint now);
+  void watch(Number number, Entry& entry);
+  void watch_descriptor(Number number, Entry& entry, Task::Wanted& wanted);
+  void let_go(Task* task);
   void run_calls();
   void wake();
 
-  FileDescriptor wake_;  // eventfd
+  FileDescriptor wake_;   // eventfd
+  FileDescriptor ready_;  // epoll
   std::mutex mutex_;
   std::condition_variable called_;
   std::vector<std::shared_ptr<Task>> added_;
-  std::vector<std::function<void()>> calls_;
+  std::vector<Call> calls_;
   std::uint64_t calls_made_ = 0;
   std::uint64_t calls_done_ = 0;
   bool stop_ = false;
-  std::vector<std::shared_ptr<Task>> tasks_;  // control thread only
+  // Control thread only.
+  std::unordered_map<Number, Entry> entries_;
+  std::unordered_map<Task*, Number> numbers_;
+  std::set<std::pair<TimePoint, Number>> timers_;
+  std::vector<Number> due_;
+  Number next_number_ = 1;  // 0: wake_
   std::thread thread_;
 };
 

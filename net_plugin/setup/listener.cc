@@ -2,6 +2,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 
 #include "net_plugin/setup/socket_address.h"
 
@@ -15,6 +16,10 @@ std::vector<std::shared_ptr<Session>> Listener::sessions() const {
 void Listener::forget(const std::shared_ptr<Session>& session) {
   std::lock_guard lock(mutex_);
   std::erase(sessions_, session);
+}
+
+Task::Wanted Listener::wanted() {
+  return {socket_.get(), POLLIN, std::nullopt};
 }
 
 bool Listener::step(short, TimePoint) {

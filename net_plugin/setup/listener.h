@@ -27,7 +27,7 @@ class Listener final : public Task {
   void forget(const std::shared_ptr<Session>& session);
   const SessionSetup& setup() const { return setup_; }
 
-  Wanted wanted() override { return {socket_.get(), POLLIN, std::nullopt}; }
+  Wanted wanted() override;
   bool step(short events, TimePoint now) override;
 
  private:

@@ -168,10 +168,7 @@ std::vector<std::uint16_t> Runtime::choose_ports(const devices::Port& port, cons
   std::uint64_t key = paths::hash_bytes(options_.seed, port.gid.bytes.data(), port.gid.bytes.size());
   key = paths::hash_bytes(key, peer.data(), peer.size());
   std::lock_guard lock(mutex_);
-  // When a pair has used up all ports, it begins again.
-  const std::size_t before = connections_[key]++ % (paths::kPorts / count);
-  const std::vector<std::uint16_t> all = paths::distinct_ports(key, (before + 1) * count);
-  return {all.end() - std::ptrdiff_t(count), all.end()};
+  return source_ports_.try_emplace(key, key).first->second.take(count);
 }
 
 std::shared_ptr<paths::PathBudget> Runtime::budget(const NetDevice& device) {

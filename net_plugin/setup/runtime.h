@@ -17,6 +17,7 @@
 
 #include "common/settings/settings.h"
 #include "net_plugin/devices/discovery.h"
+#include "net_plugin/paths/source_port.h"
 #include "net_plugin/setup/control.h"
 #include "net_plugin/setup/listener.h"
 #include "net_plugin/setup/net_devices.h"
@@ -94,7 +95,7 @@ class Runtime {
   std::mutex mutex_;
   std::weak_ptr<Control> control_;
   std::vector<std::weak_ptr<OpenDevice>> open_;
-  std::map<std::uint64_t, std::size_t> connections_;                   // key of a NIC pair -> connections made so far
+  std::map<std::uint64_t, paths::PortSequence> source_ports_;          // by the key of a NIC pair
   std::map<std::size_t, std::shared_ptr<paths::PathBudget>> budgets_;  // by a device's first port
   std::uint64_t next_listener_ = 0;
   std::map<std::pair<Gid, Gid>, TimePoint> resolved_;  // from and to: when it was found that the way is there

@@ -1,6 +1,8 @@
 #include "net_plugin/setup/session.h"
 
 #include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,6 +105,11 @@ Task::Wanted Session::wanted() {
     wanted.wake = next_look_;
   }
   return wanted;
+}
+
+// The outcome of one that has failed may wait for long, or for ever: its descriptor need not.
+void Session::let_go() {
+  if (state_ == State::over) socket_.reset();
 }
 
 bool Session::step(short events, TimePoint now) {
@@ -458,7 +465,7 @@ bool Session::fail(Error error) {
   ring_.reset();
   link_.reset();
   state_ = State::over;
-  socket_.reset();  // the peer notices at once
+  if (socket_.valid()) shutdown(socket_.get(), SHUT_RDWR);  // the peer notices at once
   std::lock_guard lock(mutex_);
   if (!finished_) outcome_.emplace(std::move(error));
   finished_ = true;

@@ -83,6 +83,7 @@ class Session final : public Task {
 
   Wanted wanted() override;
   bool step(short events, TimePoint now) override;
+  void let_go() override;
 
  private:
   enum class State { connecting, hello, resolving, ready, proving, watching, over };

@@ -10,6 +10,12 @@ namespace {
 // How often the control thread looks whether a connection has sent enough: often while bytes move.
 constexpr std::chrono::milliseconds kShortestLook{10}, kLongestLook{200};
 
+// Thousands of connections that have nothing to send are looked at together.
+TimePoint next_look(TimePoint now, std::chrono::milliseconds interval) {
+  const TimePoint at = now + interval;
+  return interval < kLongestLook ? at : at - at.time_since_epoch() % (kLongestLook / 2);
+}
+
 }  // namespace
 
 GrowthSetup Session::growth_setup(std::size_t paths) const {
@@ -29,13 +35,13 @@ void Session::look_at_need(TimePoint now) {
   const std::uint64_t sent = peer_->sent();
   look_interval_ = sent != sent_before_ ? kShortestLook : std::min(2 * look_interval_, kLongestLook);
   sent_before_ = sent;
-  next_look_ = now + look_interval_;
+  next_look_ = next_look(now, look_interval_);
   if (sent < setup_.options.grow_after) return;
   const auto room = (ports_.size() - paths_) / pairs();
   const int sets = share_->grow();
   // The budget is taken by others for now; what a connection has never shrinks.
   if (sets == 0) {
-    next_look_ = now + kLongestLook;
+    next_look_ = next_look(now, kLongestLook);
     return;
   }
   growth_.emplace(growth_setup(std::min(room, std::size_t(sets)) * pairs()));

@@ -252,7 +252,7 @@ TEST(Connection, ABadCompletionEndsItWithItsCause) {
   EXPECT_TRUE(sender->link().failure()->remote);
   EXPECT_EQ(sender->send(buffers.from.data(), 1, 0, from, &send), Progress::failed);
   // The other end hears it from the control connection.
-  loop.control->call([&] { loop.sender_session->say_failed(text); });
+  loop.control->call(loop.sender_session, [&] { loop.sender_session->say_failed(text); });
   for (int look = 0; look < 2000 && receiver->test(*receive, &size) != Progress::failed; look++) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

@@ -170,7 +170,7 @@ TEST(Growth, ClosingInTheMiddleLeavesNothingBehind) {
       std::this_thread::sleep_for(std::chrono::microseconds(delay_us));
     }
     for (const auto& session : {loop.sender_session, loop.receiver_session}) {
-      loop.control->call([&] { session->say_closing(); });
+      loop.control->call(session, [&] { session->say_closing(); });
       loop.control->remove(session);
     }
     loop.engines.clear();
