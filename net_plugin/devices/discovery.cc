@@ -1,13 +1,10 @@
 #include "net_plugin/devices/discovery.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "common/text/format.h"
 #include "net_plugin/verbs/handles.h"
@@ -20,93 +17,65 @@ namespace fs = std::filesystem;
 // More than any host has; a fabric of virtual functions may show many (F24).
 constexpr std::size_t kMostPorts = 32;
 
-// First line of a sysfs file; nothing where it can't be read for whatever reason (F05: an unused slot's type gives
-// EINVAL).
-std::optional<std::string> read_line(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!std::getline(file, line) || line.empty()) return std::nullopt;
-  return line;
-}
-
+// What sysfs says of one RDMA device.
 class Sysfs {
  public:
-  Sysfs(std::string root, std::string device)
-      : root_(std::move(root)), device_(fs::path(root_) / "class/infiniband" / std::move(device)) {}
+  Sysfs(const FileTree& files, const std::string& device) : files_(files), device_(fs::path(kDevices) / device) {}
 
-  std::string pci_path() const {
-    std::error_code problem;
-    const fs::path real = fs::canonical(device_ / "device", problem);
-    return problem ? "" : real.string();
+  // Names of all RDMA devices, in order.
+  static std::vector<std::string> devices(const FileTree& files) {
+    std::vector<std::string> names = files.names(kDevices);
+    std::erase_if(names, [](const std::string& name) { return name[0] == '.'; });
+    return names;
   }
 
+  std::string pci_path() const { return files_.real_path(device_ / "device").string(); }
+
   // iWARP devices are Ethernet as well, and no RoCE ("4: RNIC"; ibv_node_type of the verbs manual).
-  bool is_iwarp() const { return read_line(device_ / "node_type").value_or("").rfind("4:", 0) == 0; }
+  bool is_iwarp() const { return files_.first_line(device_ / "node_type").value_or("").rfind("4:", 0) == 0; }
 
   // Ports whose link layer is Ethernet, in order.
   std::vector<int> ethernet_ports() const {
     std::vector<int> ports;
-    std::error_code problem;
-    for (const auto& entry : fs::directory_iterator(device_ / "ports", problem)) {
-      const std::string number = entry.path().filename();
+    for (const std::string& number : files_.names(device_ / "ports")) {
       int port = 0;
       const auto [stopped, wrong] = std::from_chars(number.data(), number.data() + number.size(), port);
       const bool plain = wrong == std::errc() && stopped == number.data() + number.size();
-      if (plain && read_line(entry.path() / "link_layer") == "Ethernet") ports.push_back(port);
+      if (plain && files_.first_line(device_ / "ports" / number / "link_layer") == "Ethernet") ports.push_back(port);
     }
     std::sort(ports.begin(), ports.end());
     return ports;
   }
 
-  // Names of all RDMA devices, in order.
-  static std::vector<std::string> devices(const std::string& root) {
-    std::vector<std::string> names;
-    std::error_code problem;
-    for (const auto& entry : fs::directory_iterator(fs::path(root) / "class/infiniband", problem)) {
-      const std::string name = entry.path().filename();
-      if (name[0] != '.') names.push_back(name);
-    }
-    std::sort(names.begin(), names.end());
-    return names;
-  }
-
-  bool knows_gid_types(int port) const {
-    std::error_code problem;
-    return fs::is_directory(device_ / "ports" / std::to_string(port) / "gid_attrs/types", problem);
-  }
+  bool knows_gid_types(int port) const { return files_.is_folder(gid_types(port)); }
 
   GidType gid_type(int port, int index) const {
-    const auto line = read_line(device_ / "ports" / std::to_string(port) / "gid_attrs/types" / std::to_string(index));
+    const auto line = files_.first_line(gid_types(port) / std::to_string(index));
     if (!line) return GidType::unknown;
     if (line->find("RoCE v2") != std::string::npos) return GidType::roce_v2;
     return line->find("RoCE v1") != std::string::npos ? GidType::roce_v1 : GidType::unknown;
   }
 
   // Whether device/net/ is there and empty: the interface is in another network namespace (F18).
-  bool interface_is_elsewhere() const {
-    std::error_code problem;
-    const fs::path net = device_ / "device/net";
-    return fs::is_directory(net, problem) && fs::is_empty(net, problem);
-  }
+  bool interface_is_elsewhere() const { return files_.is_empty_folder(device_ / "device/net"); }
 
   // PCI address of the physical function that this virtual one belongs to; empty for a physical one.
-  std::string physical_function() const {
-    std::error_code problem;
-    const fs::path real = fs::canonical(device_ / "device/physfn", problem);
-    return problem ? "" : real.filename().string();
-  }
+  std::string physical_function() const { return files_.real_path(device_ / "device/physfn").filename().string(); }
 
   bool peer_memory() const {
-    std::error_code problem;
     for (const char* module : {"kernel/mm/memory_peers/nv_mem/version", "kernel/mm/memory_peers/nv_mem_nc/version",
                                "module/nvidia_peermem/version"}) {
-      if (fs::exists(fs::path(root_) / module, problem)) return true;
+      if (files_.exists(module)) return true;
     }
     return false;
   }
 
  private:
-  std::string root_;
+  static constexpr const char* kDevices = "class/infiniband";
+
+  fs::path gid_types(int port) const { return device_ / "ports" / std::to_string(port) / "gid_attrs/types"; }
+
+  const FileTree& files_;
   fs::path device_;
 };
 
@@ -146,8 +115,8 @@ struct Candidate {
 class Search {
  public:
   // `verbs` null: libibverbs can't be loaded, for `reason`.
-  Search(verbs::Verbs* verbs, const Error& reason, const Wishes& wishes, std::string sysfs, const GpuTrial* trial)
-      : verbs_(verbs), reason_(reason), wishes_(wishes), sysfs_root_(std::move(sysfs)), trial_(trial) {}
+  Search(verbs::Verbs* verbs, const Error& reason, const Wishes& wishes, const FileTree& files, const GpuTrial* trial)
+      : verbs_(verbs), reason_(reason), wishes_(wishes), files_(files), trial_(trial) {}
 
   Discovery run() {
     if (verbs_) read_devices();
@@ -180,14 +149,14 @@ class Search {
   }
 
   void add_devices_only_in_sysfs() {
-    for (const std::string& name : Sysfs::devices(sysfs_root_)) {
+    for (const std::string& name : Sysfs::devices(files_)) {
       if (std::find(seen_.begin(), seen_.end(), name) == seen_.end()) add_unreachable(name, reason_);
     }
   }
 
   // The RoCE ports of a device that can't be asked.
   void add_unreachable(const std::string& name, Error why) {
-    const Sysfs sysfs(sysfs_root_, name);
+    const Sysfs sysfs(files_, name);
     if (sysfs.is_iwarp()) return;
     if (why.hint.empty()) why.hint = "are /dev/infiniband and the NIC's rdma-core provider in this container?";
     for (const int number : sysfs.ethernet_ports()) {
@@ -205,7 +174,7 @@ class Search {
   void read_device(ibv_device* device) {
     const std::string name = verbs_->get_device_name(device);
     seen_.push_back(name);
-    const Sysfs sysfs(sysfs_root_, name);
+    const Sysfs sysfs(files_, name);
     if (device->transport_type == IBV_TRANSPORT_IWARP || sysfs.is_iwarp()) {
       found_.remarks.push_back(text::format("skipping {}: iWARP", name));
       return;
@@ -351,7 +320,7 @@ class Search {
   verbs::Verbs* verbs_;
   Error reason_;  // why a device of sysfs is not among those of libibverbs
   const Wishes& wishes_;
-  std::string sysfs_root_;
+  const FileTree& files_;
   const GpuTrial* trial_;
   std::vector<std::string> seen_;  // devices that libibverbs lists
   std::vector<Candidate> candidates_;
@@ -415,11 +384,11 @@ std::string describe_gpu_memory(const Port& port) {
   return std::string(port.dmabuf ? "dma-buf" : "peer memory") + (port.gpu_proven ? "" : " (not proven)");
 }
 
-Discovery discover(verbs::Verbs& verbs, const Wishes& wishes, const std::string& sysfs, const GpuTrial* trial) {
+Discovery discover(verbs::Verbs& verbs, const Wishes& wishes, const FileTree& sysfs, const GpuTrial* trial) {
   return Search(&verbs, Error{"libibverbs does not list this device", {}, 0, {}}, wishes, sysfs, trial).run();
 }
 
-Discovery discover_without_verbs(const Error& reason, const Wishes& wishes, const std::string& sysfs) {
+Discovery discover_without_verbs(const Error& reason, const Wishes& wishes, const FileTree& sysfs) {
   return Search(nullptr, reason, wishes, sysfs, nullptr).run();
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/result/result.h"
+#include "net_plugin/devices/file_tree.h"
 #include "net_plugin/devices/gid.h"
 #include "net_plugin/devices/gpu_memory.h"
 #include "net_plugin/devices/selection.h"
@@ -57,10 +58,10 @@ struct Discovery {
 // device can't be opened, or libibverbs does not know it) is an unusable port, not an absent one: only a host without
 // RoCE NICs has none.
 // `trial` may be null.
-Discovery discover(verbs::Verbs& verbs, const Wishes& wishes, const std::string& sysfs = "/sys",
+Discovery discover(verbs::Verbs& verbs, const Wishes& wishes, const FileTree& sysfs = {"/sys"},
                    const GpuTrial* trial = nullptr);
 // Where libibverbs can't be loaded: the RoCE ports that sysfs shows, each unusable for this reason.
-Discovery discover_without_verbs(const Error& reason, const Wishes& wishes, const std::string& sysfs = "/sys");
+Discovery discover_without_verbs(const Error& reason, const Wishes& wishes, const FileTree& sysfs = {"/sys"});
 
 // "dma-buf", "peer memory (not proven)", "no: …".
 std::string describe_gpu_memory(const Port& port);

@@ -31,7 +31,7 @@ using Log = std::function<void(LogLevel, const std::string&)>;
 
 // What a test replaces.
 struct Surroundings {
-  std::string sysfs = "/sys";
+  devices::FileTree sysfs{"/sys"};
   std::unique_ptr<verbs::ConnectionManager> manager;  // null where librdmacm is not there
   std::unique_ptr<devices::CudaDriver> driver;        // null where the process uses no GPU
 };
