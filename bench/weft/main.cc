@@ -32,6 +32,13 @@ void add_figures(CLI::App& app, figures::FigureOptions& options) {
                "What takes very long as well (data-plane: NCCL's IB transport in ten settings)");
 }
 
+void add_devices(CLI::App& app, devices_command::Options& options) {
+  app.add_option("--json", options.json, "Write it for programs to this file (- is standard output)");
+  app.add_option("--save-tree", options.save_tree,
+                 "Write what the choice is made from to this new tar archive, personal data left out: unpacked to DIR, "
+                 "WEFT_SYSFS_ROOT=DIR weft devices makes the same choice elsewhere (docs/net-plugin.md)");
+}
+
 // Values in effect here, with where each comes from.
 int print_settings(bool markdown) {
   if (markdown) {
@@ -66,17 +73,17 @@ int run(int count, char** arguments) {
   bool markdown = false;
   CLI::App* settings = app.add_subcommand("settings", "Print the settings in effect here");
   settings->add_flag("--markdown", markdown, "Print the page docs/settings.md instead");
-  std::string devices_json;
+  devices_command::Options devices_options;
   CLI::App* devices =
       app.add_subcommand("devices", "Print the NIC ports that the net plugin would use here, and why not the others");
-  devices->add_option("--json", devices_json, "Write it for programs to this file (- is standard output)");
+  add_devices(*devices, devices_options);
   figures::FigureOptions figure_options;
   CLI::App* figures = app.add_subcommand("figures", "Measure what the project promises (scripts/figures)");
   add_figures(*figures, figure_options);
   if (const auto code = command_line::parse(app, count, arguments, demo::kUsage)) return *code;
   if (demo->parsed()) return demo::run_demo(demo_options);
   if (figures->parsed()) return figures::run_figures(figure_options);
-  if (devices->parsed()) return devices_command::run(devices_json);
+  if (devices->parsed()) return devices_command::run(devices_options);
   return print_settings(markdown);
 }
 

@@ -20,6 +20,10 @@ constexpr const char* kEnvironment = "environment";
 
 using Lookup = std::function<const char*(const char*)>;
 
+const char* of_process(const char* name) {
+  return std::getenv(name);
+}
+
 // Nothing where the variable is not set. NCCL treats an empty one like that.
 std::optional<Given> find_given(const std::string& name, const Lookup& lookup, const std::vector<ConfFile>& files) {
   const char* set = lookup(name.c_str());
@@ -98,14 +102,17 @@ Loaded load(const Lookup& lookup, const std::vector<std::string>& environment, c
   return loaded;
 }
 
-Loaded load() {
+Loaded load(const std::vector<ConfFile>& files) {
   std::vector<std::string> names;
   for (char** entry = environ; entry && *entry; entry++) {
     const std::string line = *entry;
     names.push_back(line.substr(0, line.find('=')));
   }
-  const auto lookup = [](const char* name) { return std::getenv(name); };
-  return load(lookup, names, read_conf_files(lookup));
+  return load(of_process, names, files);
+}
+
+Loaded load() {
+  return load(read_conf_files(of_process));
 }
 
 std::optional<Error> Loaded::error_of(Component component) const {

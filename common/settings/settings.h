@@ -105,6 +105,8 @@ Loaded load(const std::function<const char*(const char*)>& lookup, const std::ve
 
 // From the process's environment and NCCL's files.
 Loaded load();
+// From the process's environment and these files instead.
+Loaded load(const std::vector<ConfFile>& files);
 
 // The page docs/settings.md.
 std::string markdown();

@@ -41,7 +41,7 @@ become_root() {
 }
 
 PACKAGES_BUILD=(g++ cmake make ninja-build binutils dpkg-dev python3 nlohmann-json3-dev libcli11-dev libfmt-dev
-  libgtest-dev libgmock-dev libbenchmark-dev libibverbs-dev librdmacm-dev libisal-dev)
+  libgtest-dev libgmock-dev libbenchmark-dev libibverbs-dev librdmacm-dev libisal-dev libarchive-dev)
 PACKAGES_RUN=(iproute2 iputils-ping procps ethtool util-linux)
 PACKAGES_TEST=(tshark tcpdump ibverbs-utils perftest)
 

@@ -1,39 +1,53 @@
 #include "bench/weft/devices/devices_command.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
 
 #include "bench/weft/demo/demo_command.h"
+#include "bench/weft/devices/record.h"
+#include "bench/weft/save_tree/tar.h"
 #include "common/text/format.h"
-#include "net_plugin/setup/runtime.h"
-#include "net_plugin/verbs/verbs.h"
 
 namespace weft::devices_command {
 namespace {
 
-Report look() {
-  Report report;
-  const settings::Loaded loaded = settings::load();
+// What the settings have to say beside the search.
+void add_settings(Report& report, const settings::Loaded& loaded) {
   report.warnings = loaded.warnings;
-  report.remarks = loaded.remarks;
-  const auto log = [&report](setup::LogLevel, const std::string& line) { report.remarks.push_back(line); };
-  const auto runtime = setup::Runtime::create(verbs::load(), loaded.settings, loaded.error_of(settings::Component::net),
-                                              false, log, {loaded.settings.sysfs_root + "/sys", nullptr, nullptr});
-  report.ports = runtime->ports();
-  report.trouble = runtime->trouble();
-  // The plugin logs a line for each device as well; here the table has them.
-  std::erase_if(report.remarks, [](const std::string& line) { return line.rfind("device ", 0) == 0; });
+  report.remarks.insert(report.remarks.begin(), loaded.remarks.begin(), loaded.remarks.end());
   if (loaded.settings.disable) report.remarks.push_back("WEFT_DISABLE=1: the plugin shows NCCL no devices at all");
-  return report;
+}
+
+Result<void> print(const Report& report, const std::string& json) {
+  const std::string text = to_json(report).dump(1) + "\n";
+  if (json == "-") {
+    std::fputs(text.c_str(), stdout);
+    return {};
+  }
+  std::fputs(table(report).c_str(), stdout);
+  if (json.empty()) return {};
+  std::ofstream file(json);
+  file << text;
+  file.close();
+  if (!file) return system_error("cannot write", errno, json);
+  return {};
+}
+
+int save(Host host, const std::string& file, const std::string& json) {
+  const settings::Loaded loaded = host.loaded;
+  save_tree::Substitutes substitutes(names_of_this_host());
+  auto recorded = record(std::move(host), substitutes);
+  if (!recorded) return demo::complain(recorded.error(), demo::kFailed);
+  add_settings(recorded->report, loaded);
+  if (auto printed = print(recorded->report, json); !printed) return demo::complain(printed.error(), demo::kUsage);
+  if (auto written = save_tree::write_tar(recorded->tree, file); !written)
+    return demo::complain(written.error(), written.error().code != 0 ? demo::kUsage : demo::kFailed);
+  std::fprintf(stderr, "saved: %s; addresses, GUIDs and names in it are stand-ins\n", file.c_str());
+  return demo::kDone;
 }
 
 }  // namespace
-
-bool Report::any_usable() const {
-  return !trouble && std::any_of(ports.begin(), ports.end(), [](const devices::Port& port) { return !port.unusable; });
-}
 
 std::string table(const Report& report) {
   std::string out;
@@ -79,20 +93,14 @@ nlohmann::ordered_json to_json(const Report& report) {
   return out;
 }
 
-int run(const std::string& json) {
-  const Report report = look();
-  const std::string text = to_json(report).dump(1) + "\n";
-  if (json == "-") {
-    std::fputs(text.c_str(), stdout);
-  } else {
-    std::fputs(table(report).c_str(), stdout);
-    if (!json.empty()) {
-      std::ofstream file(json);
-      file << text;
-      file.close();
-      if (!file) return demo::complain(system_error("cannot write", errno, json), demo::kUsage);
-    }
-  }
+int run(const Options& options) {
+  auto host = open_host();
+  if (!host) return demo::complain(host.error(), demo::kUsage);
+  if (options.save_tree) return save(host.take(), *options.save_tree, options.json);
+  const settings::Loaded loaded = host->loaded;
+  Report report = look(host.take());
+  add_settings(report, loaded);
+  if (auto printed = print(report, options.json); !printed) return demo::complain(printed.error(), demo::kUsage);
   return report.any_usable() ? demo::kDone : demo::kFailed;
 }
 

@@ -3,27 +3,24 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
-#include <vector>
 
-#include "net_plugin/devices/discovery.h"
+#include "bench/weft/devices/look.h"
 
 namespace weft::devices_command {
-
-// What there is to tell.
-struct Report {
-  std::vector<devices::Port> ports;
-  std::vector<std::string> remarks;   // one line for each port left out, and surprises of the selection
-  std::optional<Error> trouble;       // makes every connection fail
-  std::vector<std::string> warnings;  // of the settings
-
-  bool any_usable() const;
-};
 
 std::string table(const Report& report);
 nlohmann::ordered_json to_json(const Report& report);
 
-// Exit code 0: at least one port can be used; 1: none can, or a setting is wrong; 2: `json` can't be written.
-int run(const std::string& json);
+struct Options {
+  std::string json;                      // file for programs, "-" standard output; empty: none
+  std::optional<std::string> save_tree;  // file for the tar archive
+};
+
+// Exit code 0: at least one port can be used; 1: none can, or a setting is wrong; 2: a file can't be read or written.
+// With `save_tree` 0: it was written, whatever can be used; 1: the tree would not give the same choice, or there was
+// no room for it; 2: it can't be made, or is there already.
+int run(const Options& options);
 
 }  // namespace weft::devices_command

@@ -96,7 +96,7 @@ TEST_F(BuiltNetPlugin, NeedsNoRdmaLibrary) {
     all += line;
   pclose(needed);
   EXPECT_THAT(all, testing::HasSubstr("libc.so"));
-  for (const char* library : {"ibverbs", "mlx5", "rdmacm", "cuda", "nvidia", "fmt"})
+  for (const char* library : {"ibverbs", "mlx5", "rdmacm", "cuda", "nvidia", "fmt", "archive"})
     EXPECT_THAT(all, testing::Not(testing::HasSubstr(library)));
 }
 
