@@ -153,7 +153,8 @@ std::vector<Row> make_table() {
               "how long a handshake may take before it is an error"),
       job_wide(piece_row()),
       words("WEFT_SYSFS_ROOT", net, &Settings::sysfs_root, "a path", {},
-            "a folder with another host's sys, read instead of /sys: for tests and for support"),
+            "a folder with another host's sys, read instead of /sys (weft devices --save-tree makes one): for tests "
+            "and for support"),
       words("WEFT_PROFILE", tuner, &Settings::profile, "a path", {},
             "the tuning profile; without it the tuner leaves NCCL's choices alone"),
       words(
