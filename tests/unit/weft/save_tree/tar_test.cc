@@ -73,9 +73,10 @@ TEST_F(SavedTar, NoPartOfOneIsLeft) {
   signal(SIGXFSZ, handler);
 }
 
-// The built command, with the files of this tree; of this host where it is empty.
+// The built command, with the files of this tree; of this host where it is empty. Under the address sanitizer without
+// the search for leaks: rdma-core's libraries leave 80 bytes behind when they are unloaded.
 process::Ended weft(std::vector<std::string> words, const std::string& tree = {}) {
-  words.insert(words.begin(), {"env", "WEFT_SYSFS_ROOT=" + tree, WEFT_FILE});
+  words.insert(words.begin(), {"env", "ASAN_OPTIONS=detect_leaks=0", "WEFT_SYSFS_ROOT=" + tree, WEFT_FILE});
   return process::run(words).take();
 }
 
