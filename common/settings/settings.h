@@ -13,6 +13,17 @@
 
 namespace weft::settings {
 
+// TCP ports, both ends among them; 0 to 0: whichever the kernel chooses.
+struct PortRange {
+  std::uint16_t first = 0;
+  std::uint16_t last = 0;
+
+  bool given() const { return first != 0; }
+};
+
+// "40000-40050"; empty where none is given.
+std::string port_range_text(const PortRange& range);
+
 // Effective values. Names follow the variables; -1 means "not given" where the table says so.
 struct Settings {
   bool disable = false;
@@ -22,6 +33,7 @@ struct Settings {
   std::int64_t incast_bytes = 0;
   std::uint64_t seed = 0;
   std::int64_t connect_timeout_ms = 20'000;
+  PortRange port_range;
   std::int64_t piece_bytes = 0;
   std::string sysfs_root;
   std::string profile;

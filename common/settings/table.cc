@@ -110,6 +110,30 @@ Row seed_row() {
   return row;
 }
 
+Row port_range_row() {
+  Row row;
+  row.name = "WEFT_PORT_RANGE";
+  row.component = Component::net;
+  row.allowed = "first-last, each from 1 to 65535, as in 40000-40050";
+  row.text =
+      "TCP ports that the handshake's listeners take, where a firewall leaves only some open; none: the kernel's "
+      "choice";
+  row.set = [](Settings& settings, const std::string& value) -> Result<void> {
+    const std::size_t dash = value.find('-');
+    if (dash == std::string::npos) return Error{"is not a range", {}, 0, {}};
+    const auto first = parse<std::uint16_t>(value.substr(0, dash), 1, 65535);
+    const auto last = parse<std::uint16_t>(value.substr(dash + 1), 1, 65535);
+    for (const auto* end : {&first, &last}) {
+      if (!*end) return end->error();
+    }
+    if (*first > *last) return Error{"ends before it begins", {}, 0, {}};
+    settings.port_range = {*first, *last};
+    return {};
+  };
+  row.get = [](const Settings& settings) { return port_range_text(settings.port_range); };
+  return row;
+}
+
 Row job_wide(Row row) {
   row.job_wide = true;
   return row;
@@ -151,6 +175,7 @@ std::vector<Row> make_table() {
       job_wide(seed_row()),
       integer("WEFT_CONNECT_TIMEOUT_MS", net, &Settings::connect_timeout_ms, 100, 600'000, "ms",
               "how long a handshake may take before it is an error"),
+      port_range_row(),
       job_wide(piece_row()),
       words("WEFT_SYSFS_ROOT", net, &Settings::sysfs_root, "a path", {},
             "a folder with another host's sys, read instead of /sys (weft devices --save-tree makes one): for tests "
@@ -208,6 +233,10 @@ std::vector<Row> make_table() {
 }
 
 }  // namespace
+
+std::string port_range_text(const PortRange& range) {
+  return range.given() ? text::format("{}-{}", range.first, range.last) : "";
+}
 
 const std::vector<Row>& table() {
   static const std::vector<Row> rows = make_table();

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 
@@ -41,21 +42,37 @@ struct NamePatterns {
     });
     return any != exclude;
   }
+
+  // What was read out of the text, for whoever meant something else by it (F83).
+  std::string read_as() const {
+    return text::format("{}{}, {} name{}{}", exclude ? "all but " : "", whole ? "exact match" : "prefix match",
+                        names.size(), names.size() == 1 ? "" : "s",
+                        names.empty() ? "" : text::format(" \"{}\"", text::join(names, "\", \"")));
+  }
 };
 
-bool is_link_local(const Interface& interface) {
-  if (interface.address.ss_family == AF_INET6) {
-    return IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(interface.address).sin6_addr);
-  }
-  const std::uint32_t address = ntohl(reinterpret_cast<const sockaddr_in&>(interface.address).sin_addr.s_addr);
-  return address >> 16 == 0xa9fe;  // 169.254/16
+const sockaddr_in6& ipv6(const sockaddr_storage& address) {
+  return reinterpret_cast<const sockaddr_in6&>(address);
+}
+
+bool is_link_local(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET6) return has_scope(address);
+  return ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 16 == 0xa9fe;  // 169.254/16
+}
+
+// Bridges and tunnels of containers and virtual machines: the same address on every host, or none that others reach.
+bool is_of_containers(const std::string& name) {
+  constexpr std::array kPrefixes = {"docker", "br-",  "veth", "virbr", "cni", "flannel", "cali",
+                                    "kube",   "vnet", "tun",  "tap",   "sit", "ip6tnl",  "gre"};
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&](const char* prefix) { return name.rfind(prefix, 0) == 0; });
 }
 
 // Smaller is better.
 int reluctance(const Interface& interface) {
-  const bool bridge = interface.name.rfind("docker", 0) == 0 || interface.name.rfind("virbr", 0) == 0 ||
-                      interface.name.rfind("veth", 0) == 0;
-  return (interface.loopback ? 4 : 0) + (bridge ? 2 : 0) + (is_link_local(interface) ? 1 : 0);
+  // What the address is good for outranks what the name says (F82).
+  return (interface.loopback ? 4 : 0) + (is_link_local(interface.address) ? 2 : 0) +
+         (is_of_containers(interface.name) ? 1 : 0);
 }
 
 }  // namespace
@@ -92,10 +109,28 @@ Result<Interface> choose_interface(const std::vector<Interface>& interfaces, con
     if (!best || reluctance(interface) < reluctance(*best)) best = &interface;
   }
   if (best) return *best;
-  return Error{text::format("no interface that is up{}{}",
-                            wishes.names.empty() ? "" : text::format(" fits NCCL_SOCKET_IFNAME={}", wishes.names),
+  const std::string asked = text::format(" fits NCCL_SOCKET_IFNAME={} (read as: {})", wishes.names, patterns.read_as());
+  return Error{text::format("no interface that is up{}{}", wishes.names.empty() ? "" : asked,
                             wishes.family.empty() ? "" : text::format(" with an address of {}", wishes.family)),
                "handshake", 0, "have: " + (names.empty() ? "none" : text::join(names))};
+}
+
+bool has_scope(const sockaddr_storage& address) {
+  return address.ss_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&ipv6(address).sin6_addr);
+}
+
+sockaddr_storage with_own_scope(const sockaddr_storage& peer, const std::vector<Interface>& interfaces,
+                                const InterfaceWishes& wishes) {
+  if (!has_scope(peer)) return peer;
+  std::vector<Interface> scoped;
+  for (const Interface& interface : interfaces) {
+    if (has_scope(interface.address)) scoped.push_back(interface);
+  }
+  const auto chosen = choose_interface(scoped, wishes);
+  if (!chosen) return peer;
+  sockaddr_storage out = peer;
+  reinterpret_cast<sockaddr_in6&>(out).sin6_scope_id = ipv6(chosen->address).sin6_scope_id;
+  return out;
 }
 
 }  // namespace weft::devices

@@ -25,8 +25,14 @@ struct InterfaceWishes {
 
 std::vector<Interface> list_interfaces();
 
-// The first that fits; without names, loopback, container bridges and link-local addresses only where nothing else is
-// there.
+// The first that fits; of several, loopback comes last, then link-local addresses, then what containers have. A filter
+// that only excludes makes none of them better (F81).
 Result<Interface> choose_interface(const std::vector<Interface>& interfaces, const InterfaceWishes& wishes);
+
+// A link-local IPv6 address: it means something on one interface only.
+bool has_scope(const sockaddr_storage& address);
+// A peer tells the number of its own interface with such an address: with that of this host's interface instead.
+sockaddr_storage with_own_scope(const sockaddr_storage& peer, const std::vector<Interface>& interfaces,
+                                const InterfaceWishes& wishes);
 
 }  // namespace weft::devices

@@ -135,12 +135,12 @@ Result<int> Runtime::merge(const std::vector<int>& members) {
   return devices_->merge(ports_, members);
 }
 
-void Runtime::remark(const std::string& line) {
+void Runtime::remark(LogLevel level, const std::string& line) {
   {
     std::lock_guard lock(mutex_);
     if (remarks_.size() >= kMostRemarks || !remarks_.insert(line).second) return;
   }
-  log_(LogLevel::warn, line);
+  log_(level, line);
 }
 
 Result<std::shared_ptr<Control>> Runtime::control() {
@@ -205,7 +205,7 @@ Result<SessionSetup> Runtime::session_setup(int device, const std::shared_ptr<Co
   setup.options = options_;
   setup.host = host_;
   setup.settings_digest = settings::job_wide_digest(settings_);
-  setup.remark = [this](const std::string& line) { remark(line); };
+  setup.remark = [this](const std::string& line) { remark(LogLevel::warn, line); };
   setup.resolve = [this, of = chosen.ports](std::size_t index, const Gid& to, TimePoint now) {
     return resolve(ports_[of[index]], to, now);
   };
@@ -231,14 +231,15 @@ Result<Runtime::Listening> Runtime::listen(int device, void* handle) {
   if (!interface) return interface.take_error();
   Handle out;
   out.address = interface->address;
-  auto socket = listen_socket(&out.address);
-  if (!socket) return socket.take_error();
   {
     std::lock_guard lock(mutex_);
     // Different in every process: a stray connection to a port that was reused is not taken for a peer.
     out.listener = paths::combine_key(std::uint64_t(process_) << 32 | ++next_listener_,
                                       std::uint64_t(std::chrono::system_clock::now().time_since_epoch().count()));
   }
+  remark(LogLevel::info, text::format("handshakes go over {} ({})", interface->name, address_text(out.address)));
+  auto socket = listen_socket(&out.address, settings_.port_range, out.listener);
+  if (!socket) return socket.take_error();
   if (getrandom(out.secret.data(), out.secret.size(), GRND_NONBLOCK) != ssize_t(out.secret.size()))
     return system_error("getrandom failed", errno, "the listener's secret");
   out.devices = std::uint8_t(setup->devices.size());
@@ -267,6 +268,10 @@ Result<Runtime::Connecting> Runtime::connect(int device, const void* handle, int
     return able.take_error();
   }
   if (!peer) return peer.take_error();
+  if (devices::has_scope(peer->address)) {
+    peer->address = devices::with_own_scope(peer->address, devices::list_interfaces(),
+                                            {settings_.socket_ifname, settings_.socket_family});
+  }
   auto thread = control();
   if (!thread) return thread.take_error();
   auto setup = session_setup(device, *thread);

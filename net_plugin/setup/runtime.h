@@ -78,7 +78,7 @@ class Runtime {
   Result<SessionSetup> session_setup(int device, const std::shared_ptr<Control>& control);
   std::vector<std::uint16_t> choose_ports(const devices::Port& port, const Gid& peer, std::size_t count);
   std::shared_ptr<paths::PathBudget> budget(const NetDevice& device);
-  void remark(const std::string& line);
+  void remark(LogLevel level, const std::string& line);
   std::unique_ptr<AddressResolution> resolve(const devices::Port& port, const Gid& to, TimePoint now);
 
   Log log_;

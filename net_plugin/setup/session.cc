@@ -56,6 +56,7 @@ std::shared_ptr<Session> Session::accept(SessionSetup setup, FileDescriptor sock
 
 void Session::begin_connect(const Handle& handle) {
   peer_address_ = address_text(handle.address);
+  listener_address_ = handle.address;
   state_ = State::connecting;
   auto socket = connect_socket(handle.address);
   if (!socket) {
@@ -119,6 +120,7 @@ bool Session::step(short events, TimePoint now) {
 // Every step returns false when the session is over; the reason has been stored by then.
 bool Session::advance(short events, TimePoint now) {
   if (state_ == State::over) return false;
+  if (state_ == State::connecting && now > deadline_) return fail(not_reached(ETIMEDOUT));
   if (state_ != State::watching && now > deadline_) {
     return fail(system_error(text::format("no answer from {} within {} ms ({})", peer_name(),
                                           setup_.options.connect_timeout.count(), step_name()),
@@ -161,14 +163,28 @@ std::string Session::peer_name() const {
   return text::format("{} {} (process {}, {})", peer_hello_->host, devices, peer_hello_->process, peer_address_);
 }
 
+// The cause is mostly between the hosts, and then neither side's log has more than this.
+Error Session::not_reached(int code) const {
+  const std::string there = address_with_port(listener_address_);
+  const std::string firewall =
+      "is the port open in the firewall between the hosts (WEFT_PORT_RANGE on the listening host keeps to open ones), "
+      "and the interface of NCCL_SOCKET_IFNAME routed?";
+  if (code == ETIMEDOUT) {
+    return Error{text::format("TCP connect to {} timed out after {} ms", there, setup_.options.connect_timeout.count()),
+                 setup_.device_name, 0, firewall};
+  }
+  const std::string loopback =
+      "the listener has its host's loopback address: if that is another host, name an interface with "
+      "NCCL_SOCKET_IFNAME there";
+  return system_error(text::format("TCP connect to {} failed", there), code, setup_.device_name,
+                      is_loopback(listener_address_) ? loopback : firewall);
+}
+
 bool Session::finish_connect() {
   int code = 0;
   socklen_t size = sizeof code;
   if (getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &code, &size) != 0) code = errno;
-  if (code != 0) {
-    return fail(system_error("cannot reach the listener at " + peer_address_, code, setup_.device_name,
-                             "is the interface of NCCL_SOCKET_IFNAME routed between the hosts?"));
-  }
+  if (code != 0) return fail(not_reached(code));
   share_.emplace(setup_.budget, paths::hash_bytes(0, setup_.peer_gid.data(), setup_.peer_gid.size()));
   std::size_t sets = 1;
   if (setup_.options.grow_after == 0) {

@@ -117,12 +117,14 @@ class Session final : public Task {
   Hello my_hello() const;
   std::string peer_name() const;
   const char* step_name() const;
+  Error not_reached(int code) const;
 
   SessionSetup setup_;
   Role role_;
   State state_ = State::hello;
   FileDescriptor socket_;
   std::string peer_address_;
+  sockaddr_storage listener_address_{};  // connecting side
   TimePoint deadline_;
   std::vector<std::byte> input_, output_;
   std::shared_ptr<transfer::PeerState> peer_ = std::make_shared<transfer::PeerState>();

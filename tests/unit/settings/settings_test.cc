@@ -135,6 +135,36 @@ TEST(Settings, ConfFilesAreReadAsNcclReadsThem) {
   EXPECT_EQ(parse_conf("\n\n"), Values{});
 }
 
+TEST(Settings, F83_AValueInAFileBeginsAfterTheFirstEqualsSign) {
+  const Loaded loaded = load([](const char*) -> const char* { return nullptr; }, {},
+                             {{"/etc/nccl.conf", parse_conf("NCCL_SOCKET_IFNAME==ens1\n")}});
+  EXPECT_EQ(loaded.settings.socket_ifname, "=ens1");
+  EXPECT_EQ(load_from({{"NCCL_SOCKET_IFNAME", "=ens1"}}).settings.socket_ifname, "=ens1");
+}
+
+TEST(Settings, F84_ARangeOfPortsIsCheckedAsAWhole) {
+  const Loaded good = load_from({{"WEFT_PORT_RANGE", "40000-40050"}});
+  EXPECT_THAT(good.errors, IsEmpty());
+  EXPECT_EQ(good.settings.port_range.first, 40000);
+  EXPECT_EQ(good.settings.port_range.last, 40050);
+  EXPECT_TRUE(load_from({{"WEFT_PORT_RANGE", "1-65535"}}).errors.empty());
+  EXPECT_TRUE(load_from({{"WEFT_PORT_RANGE", "40000-40000"}}).errors.empty());
+  EXPECT_FALSE(load_from({}).settings.port_range.given());
+  const std::map<std::string, std::string> wrong = {
+      {"40050-40000", "ends before it begins"},  {"0-70000", "is out of range"},
+      {"40000-70000", "is out of range"},        {"40000", "is not a range"},
+      {"a-b", "is not a whole number"},          {"-1-5", "is not a whole number"},
+      {"40000-40050 ", "is not a whole number"}, {"40000-", "is not a whole number"}};
+  for (const auto& [value, why] : wrong) {
+    const Loaded loaded = load_from({{"WEFT_PORT_RANGE", value}});
+    ASSERT_EQ(loaded.errors.size(), 1u) << value;
+    EXPECT_EQ(loaded.errors[0].text(), "WEFT_PORT_RANGE=" + value + ": " + why +
+                                           "; allowed: first-last, each from 1 to 65535, as in 40000-40050; "
+                                           "default none");
+    EXPECT_FALSE(loaded.settings.port_range.given());
+  }
+}
+
 TEST(Settings, NamesAreUnique) {
   std::set<std::string> names;
   for (const Row& row : table())

@@ -1,12 +1,9 @@
 #include "net_plugin/devices/selection.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 
 #include "net_plugin/devices/discovery.h"
-#include "net_plugin/devices/interfaces.h"
 
 namespace weft::devices {
 namespace {
@@ -62,27 +59,6 @@ TEST(Speed, LanesTimesLaneSpeed) {
   EXPECT_EQ(speed_mbps(32, 2), 100'000);
   EXPECT_EQ(speed_mbps(128, 2), 400'000);
   EXPECT_EQ(speed_mbps(3, 2), 0);
-}
-
-Interface interface(const char* name, const char* address, bool loopback = false) {
-  Interface out;
-  out.name = name;
-  out.loopback = loopback;
-  auto& v4 = reinterpret_cast<sockaddr_in&>(out.address);
-  v4.sin_family = AF_INET;
-  inet_pton(AF_INET, address, &v4.sin_addr);
-  return out;
-}
-
-TEST(Interfaces, LoopbackAndBridgesOnlyWhereNothingElseIs) {
-  const std::vector<Interface> all = {interface("lo", "127.0.0.1", true), interface("docker0", "172.17.0.1"),
-                                      interface("eth1", "169.254.1.1"), interface("eth0", "192.0.2.1")};
-  EXPECT_EQ(choose_interface(all, {})->name, "eth0");
-  EXPECT_EQ(choose_interface({all[0], all[1]}, {})->name, "docker0");
-  EXPECT_EQ(choose_interface({all[0]}, {})->name, "lo");
-  EXPECT_EQ(choose_interface(all, {"docker", ""})->name, "docker0");
-  EXPECT_EQ(choose_interface(all, {"^eth0", ""})->name, "eth1");
-  EXPECT_THAT(choose_interface(all, {"=eth", ""}).error().text(), HasSubstr("fits NCCL_SOCKET_IFNAME==eth"));
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ Loopback::Loopback(settings::Settings settings, const LoopbackShape& shape,
   if (shape.device_memory) sysfs_.write("module/nvidia_peermem/version", "1");
   auto made = std::make_unique<FakeVerbs>(std::move(descriptions));
   verbs = made.get();
-  settings.connect_timeout_ms = 5000;
+  settings.connect_timeout_ms = shape.connect_timeout_ms;
   if (shape.all_paths_at_once) settings.grow_after_bytes = 0;
   runtime = setup::Runtime::create(std::unique_ptr<verbs::Verbs>(std::move(made)), settings, std::nullopt, false,
                                    [this](setup::LogLevel, const std::string& text) {

@@ -24,6 +24,7 @@ struct LoopbackShape {
   std::uint32_t max_inline = 256;
   int queue_pairs_left = 1 << 16;
   ibv_ece extensions{};
+  std::int64_t connect_timeout_ms = 5000;
   ibv_ece extensions_of_last{};  // of the last device, where it can less
 };
 
