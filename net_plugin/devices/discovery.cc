@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cstring>
 #include <filesystem>
 
 #include "common/text/format.h"
@@ -16,85 +14,6 @@ namespace fs = std::filesystem;
 
 // More than any host has; a fabric of virtual functions may show many (F24).
 constexpr std::size_t kMostPorts = 32;
-
-// What sysfs says of one RDMA device.
-class Sysfs {
- public:
-  Sysfs(const FileTree& files, const std::string& device) : files_(files), device_(fs::path(kDevices) / device) {}
-
-  // Names of all RDMA devices, in order.
-  static std::vector<std::string> devices(const FileTree& files) {
-    std::vector<std::string> names = files.names(kDevices);
-    std::erase_if(names, [](const std::string& name) { return name[0] == '.'; });
-    return names;
-  }
-
-  std::string pci_path() const { return files_.real_path(device_ / "device").string(); }
-
-  // iWARP devices are Ethernet as well, and no RoCE ("4: RNIC"; ibv_node_type of the verbs manual).
-  bool is_iwarp() const { return files_.first_line(device_ / "node_type").value_or("").rfind("4:", 0) == 0; }
-
-  // Ports whose link layer is Ethernet, in order.
-  std::vector<int> ethernet_ports() const {
-    std::vector<int> ports;
-    for (const std::string& number : files_.names(device_ / "ports")) {
-      int port = 0;
-      const auto [stopped, wrong] = std::from_chars(number.data(), number.data() + number.size(), port);
-      const bool plain = wrong == std::errc() && stopped == number.data() + number.size();
-      if (plain && files_.first_line(device_ / "ports" / number / "link_layer") == "Ethernet") ports.push_back(port);
-    }
-    std::sort(ports.begin(), ports.end());
-    return ports;
-  }
-
-  bool knows_gid_types(int port) const { return files_.is_folder(gid_types(port)); }
-
-  GidType gid_type(int port, int index) const {
-    const auto line = files_.first_line(gid_types(port) / std::to_string(index));
-    if (!line) return GidType::unknown;
-    if (line->find("RoCE v2") != std::string::npos) return GidType::roce_v2;
-    return line->find("RoCE v1") != std::string::npos ? GidType::roce_v1 : GidType::unknown;
-  }
-
-  // Whether device/net/ is there and empty: the interface is in another network namespace (F18).
-  bool interface_is_elsewhere() const { return files_.is_empty_folder(device_ / "device/net"); }
-
-  // PCI address of the physical function that this virtual one belongs to; empty for a physical one.
-  std::string physical_function() const { return files_.real_path(device_ / "device/physfn").filename().string(); }
-
-  bool peer_memory() const {
-    for (const char* module : {"kernel/mm/memory_peers/nv_mem/version", "kernel/mm/memory_peers/nv_mem_nc/version",
-                               "module/nvidia_peermem/version"}) {
-      if (files_.exists(module)) return true;
-    }
-    return false;
-  }
-
- private:
-  static constexpr const char* kDevices = "class/infiniband";
-
-  fs::path gid_types(int port) const { return device_ / "ports" / std::to_string(port) / "gid_attrs/types"; }
-
-  const FileTree& files_;
-  fs::path device_;
-};
-
-std::vector<GidEntry> read_gids(verbs::Verbs& verbs, ibv_context* context, const Sysfs& sysfs, int port, int length) {
-  std::vector<GidEntry> table;
-  const bool typed = sysfs.knows_gid_types(port);
-  for (int index = 0; index < length; index++) {
-    GidEntry entry;
-    entry.index = index;
-    ibv_gid gid{};
-    if (verbs.query_gid(context, std::uint8_t(port), index, &gid) == 0) {
-      std::memcpy(entry.bytes.data(), gid.raw, entry.bytes.size());
-    }
-    // The type of an empty slot is not asked for: there may be hundreds (F10, F14).
-    if (!is_zero(entry)) entry.type = typed ? sysfs.gid_type(port, index) : GidType::roce_v2;
-    table.push_back(entry);
-  }
-  return table;
-}
 
 // The driver's answer to a descriptor that can't be one tells whether it would take a real one, as NCCL's own transport
 // asks.
@@ -213,8 +132,6 @@ class Search {
     port.guid = attributes.sys_image_guid;
     port.vendor_id = attributes.vendor_id;
     port.identity = number;
-    port.speed_mbps = speed_mbps(state.active_speed, state.active_width);
-    port.path_mtu = state.active_mtu;
     port.max_qp = attributes.max_qp;
     port.max_qp_wr = attributes.max_qp_wr;
     port.max_cqe = attributes.max_cqe;
@@ -224,7 +141,7 @@ class Search {
     if (failed != 0)
       port.unusable = system_error("ibv_query_port failed", failed, place);
     else
-      judge(port, state, sysfs, read_gids(*verbs_, context, sysfs, number, state.gid_tbl_len));
+      static_cast<PortState&>(port) = port_state(*verbs_, context, state, sysfs, number, wishes_.gid);
     candidate.physical_function = sysfs.physical_function();
     candidates_.push_back(std::move(candidate));
   }
@@ -240,23 +157,6 @@ class Search {
     port.peer_memory = reach.peer_memory;
     port.dmabuf = reach.dmabuf;
     port.gpu_trouble = reach.why;
-  }
-
-  void judge(Port& port, const ibv_port_attr& state, const Sysfs& sysfs, const std::vector<GidEntry>& table) {
-    const std::string place = text::format("{}:{}", port.device, port.port);
-    if (state.state != IBV_PORT_ACTIVE) {
-      port.unusable = Error{"the port is not active", place, 0, "look at the link: ip link, ibv_devinfo"};
-      return;
-    }
-    auto gid = choose_gid(table, wishes_.gid, place);
-    if (gid) {
-      port.gid = gid.take();
-    } else if (sysfs.interface_is_elsewhere()) {
-      port.unusable = Error{"no network interface in this namespace", place, 0,
-                            "pass the NIC's interface into the container, or leave the NIC out with NCCL_IB_HCA"};
-    } else {
-      port.unusable = gid.take_error();
-    }
   }
 
   void select() {
@@ -328,56 +228,6 @@ class Search {
 };
 
 }  // namespace
-
-int speed_mbps(std::uint8_t active_speed, std::uint8_t active_width) {
-  int lane = 0, lanes = 0;
-  switch (active_speed) {
-    case 1:
-      lane = 2'500;
-      break;
-    case 2:
-      lane = 5'000;
-      break;
-    case 4:
-    case 8:
-      lane = 10'000;
-      break;
-    case 16:
-      lane = 14'000;
-      break;
-    case 32:
-      lane = 25'000;
-      break;
-    case 64:
-      lane = 50'000;
-      break;
-    case 128:
-      lane = 100'000;
-      break;
-    default:
-      break;
-  }
-  switch (active_width) {
-    case 1:
-      lanes = 1;
-      break;
-    case 2:
-      lanes = 4;
-      break;
-    case 4:
-      lanes = 8;
-      break;
-    case 8:
-      lanes = 12;
-      break;
-    case 16:
-      lanes = 2;
-      break;
-    default:
-      break;
-  }
-  return lane * lanes;
-}
 
 std::string describe_gpu_memory(const Port& port) {
   if (!port.reaches_device_memory()) return port.gpu_trouble.empty() ? "no" : "no: " + port.gpu_trouble;

@@ -10,12 +10,13 @@
 #include "net_plugin/devices/file_tree.h"
 #include "net_plugin/devices/gid.h"
 #include "net_plugin/devices/gpu_memory.h"
+#include "net_plugin/devices/port_state.h"
 #include "net_plugin/devices/selection.h"
 #include "net_plugin/verbs/verbs.h"
 
 namespace weft::devices {
 
-struct Port {
+struct Port : PortState {
   std::string device;  // verbs name, "mlx5_0"
   std::string
       name;  // what NCCL is told, unique among the ports: "mlx5_0", or "mlx5_0:2" for the second port of a device
@@ -24,9 +25,6 @@ struct Port {
   std::uint64_t guid = 0;
   std::uint32_t vendor_id = 0;  // of ibv_query_device(3)
   int identity = 1;             // with guid: unique among the listed ports (F28)
-  int speed_mbps = 0;
-  ibv_mtu path_mtu = IBV_MTU_1024;
-  GidEntry gid;
   int max_qp = 0;
   int max_qp_wr = 0;
   int max_cqe = 0;
@@ -36,7 +34,6 @@ struct Port {
   bool dmabuf = false;       // the driver takes dma-buf descriptors
   bool gpu_proven = false;   // both by registering memory of a GPU, not from what sysfs and the driver say
   std::string gpu_trouble;   // why neither works, where that is proven
-  std::optional<Error> unusable;
 
   bool reaches_device_memory() const { return peer_memory || dmabuf; }
 };
@@ -65,8 +62,5 @@ Discovery discover_without_verbs(const Error& reason, const Wishes& wishes, cons
 
 // "dma-buf", "peer memory (not proven)", "no: …".
 std::string describe_gpu_memory(const Port& port);
-
-// Mbit/s of ibv_query_port(3)'s codes; 0 where a code is not known.
-int speed_mbps(std::uint8_t active_speed, std::uint8_t active_width);
 
 }  // namespace weft::devices

@@ -42,6 +42,13 @@ bool names_port(ibv_event_type type) {
   }
 }
 
+bool changes_port(ibv_event_type type) {
+  return type == IBV_EVENT_GID_CHANGE || type == IBV_EVENT_PORT_ACTIVE;
+}
+
+// Several entries change one after the other, and a link that flaps makes thousands of events.
+constexpr std::chrono::milliseconds kSettle{50};
+
 }  // namespace
 
 AsynchronousEvents::AsynchronousEvents(std::weak_ptr<OpenDevice> device, int descriptor, Log log)
@@ -49,8 +56,10 @@ AsynchronousEvents::AsynchronousEvents(std::weak_ptr<OpenDevice> device, int des
 
 Task::Wanted AsynchronousEvents::wanted() {
   // Nothing tells that the device has been closed.
-  const TimePoint look = std::chrono::steady_clock::now() + kLookInterval;
-  return {descriptor_.get(), POLLIN, std::min(told_.wake().value_or(look), look)};
+  TimePoint wake = std::chrono::steady_clock::now() + kLookInterval;
+  for (const std::optional<TimePoint>& other : {told_.wake(), refresh_})
+    wake = std::min(wake, other.value_or(wake));
+  return {descriptor_.get(), POLLIN, wake};
 }
 
 bool AsynchronousEvents::step(short, TimePoint now) {
@@ -65,7 +74,12 @@ bool AsynchronousEvents::step(short, TimePoint now) {
     if (!ours) continue;
     const std::string line = text::format("{}: event {}", device->name(), device->verbs().event_type_str(type));
     if (const auto told = told_.note(line, now)) log_(*told);
+    if (changes_port(type) && !refresh_) refresh_ = now + kSettle;
     if (is_fatal(type)) device->set_fatal_event(type);
+  }
+  if (refresh_ && *refresh_ <= now) {
+    refresh_.reset();
+    if (const auto line = device->refresh()) log_(*line);
   }
   for (const std::string& line : told_.due(now))
     log_(line);

@@ -1,5 +1,5 @@
-// Asynchronous events of an open device (ibv_get_async_event(3)): fatal ones end its connections. A task of the control
-// thread.
+// Asynchronous events of an open device (ibv_get_async_event(3)): fatal ones end its connections, those after which the
+// port may have another GID or speed make it look. A task of the control thread.
 #pragma once
 
 #include <functional>
@@ -26,6 +26,7 @@ class AsynchronousEvents final : public Task {
   FileDescriptor descriptor_;  // our own: the device may be closed while it is watched
   Log log_;
   EventLog told_;
+  std::optional<TimePoint> refresh_;  // when the port is asked what has become of it
 };
 
 }  // namespace weft::setup

@@ -49,7 +49,7 @@ Growth::Reply Growth::answer(const Frame& frame) {
   }
   if (peer_offers_.paths.size() != batch_->size()) return Error{"not as many paths as were offered", {}, 0, {}};
   batch_->take_extensions(peer_offers_);
-  if (auto connected = batch_->connect(setup_.options, setup_.peer, peer_offers_); !connected)
+  if (auto connected = batch_->connect(setup_.options, setup_.here, setup_.peer, peer_offers_); !connected)
     return connected.take_error();
   if (setup_.role == Role::receiver) return encode_offers(MessageType::grown, batch_->offers());
   if (auto started = start_proof(); !started) return started;

@@ -26,6 +26,7 @@ struct GrowthSetup {
   Role role = Role::sender;
   const transfer::Link* link = nullptr;  // outlives the growth; only its devices are looked at
   Options options;
+  PortStates here;
   PeerDevices peer;
   ReceiveQueues receive_queues;
   std::size_t first = 0;             // place of the first new path in the connection

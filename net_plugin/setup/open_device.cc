@@ -33,8 +33,9 @@ std::string OpenDevice::name() const {
   return text::format("{}:{}", port_.device, port_.port);
 }
 
-Result<std::shared_ptr<OpenDevice>> OpenDevice::open(verbs::Verbs& verbs, const devices::Port& port) {
-  std::shared_ptr<OpenDevice> device(new OpenDevice(verbs, port));
+Result<std::shared_ptr<OpenDevice>> OpenDevice::open(verbs::Verbs& verbs, const devices::Port& port,
+                                                     std::shared_ptr<PortWatch> watch) {
+  std::shared_ptr<OpenDevice> device(new OpenDevice(verbs, port, std::move(watch)));
   int count = 0;
   ibv_device** list = verbs.get_device_list(&count);
   if (!list) return system_error("ibv_get_device_list failed", errno, device->name());

@@ -7,6 +7,7 @@
 
 #include "common/result/result.h"
 #include "net_plugin/devices/discovery.h"
+#include "net_plugin/setup/port_watch.h"
 #include "net_plugin/setup/registered_memory.h"
 #include "net_plugin/verbs/handles.h"
 
@@ -14,12 +15,17 @@ namespace weft::setup {
 
 class OpenDevice : public std::enable_shared_from_this<OpenDevice> {
  public:
-  static Result<std::shared_ptr<OpenDevice>> open(verbs::Verbs& verbs, const devices::Port& port);
+  static Result<std::shared_ptr<OpenDevice>> open(verbs::Verbs& verbs, const devices::Port& port,
+                                                  std::shared_ptr<PortWatch> watch);
 
   verbs::Verbs& verbs() const { return verbs_; }
   ibv_context* context() const { return context_.get(); }
   ibv_pd* protection_domain() const { return protection_domain_.get(); }
+  // As it was found when the plugin was initialised.
   const devices::Port& port() const { return port_; }
+  // As it is now.
+  devices::PortState state() const { return watch_->now(); }
+  std::optional<std::string> refresh() const { return watch_->refresh(verbs_, context_.get()); }
   // "mlx5_0:1"
   std::string name() const;
 
@@ -44,10 +50,12 @@ class OpenDevice : public std::enable_shared_from_this<OpenDevice> {
   const RegistrationCache& registrations() const { return registrations_; }
 
  private:
-  OpenDevice(verbs::Verbs& verbs, const devices::Port& port) : verbs_(verbs), port_(port) {}
+  OpenDevice(verbs::Verbs& verbs, const devices::Port& port, std::shared_ptr<PortWatch> watch)
+      : verbs_(verbs), port_(port), watch_(std::move(watch)) {}
 
   verbs::Verbs& verbs_;
   devices::Port port_;
+  std::shared_ptr<PortWatch> watch_;
   verbs::Context context_;
   verbs::ProtectionDomain protection_domain_;
   mutable RegistrationCache registrations_;

@@ -33,14 +33,14 @@ std::string address(const std::array<std::uint8_t, 16>& gid) {
   return devices::address_text(entry);
 }
 
-ibv_qp_attr address_vector(const OpenDevice& device, const Options& options, std::uint16_t port,
+ibv_qp_attr address_vector(const OpenDevice& device, const Options& options, int gid_index, std::uint16_t port,
                            const std::array<std::uint8_t, 16>& peer_gid, std::uint8_t traffic_class) {
   ibv_qp_attr attributes{};
   ibv_ah_attr& vector = attributes.ah_attr;
   vector.is_global = 1;
   std::memcpy(vector.grh.dgid.raw, peer_gid.data(), sizeof vector.grh.dgid.raw);
   vector.grh.flow_label = paths::label_of_port(port);
-  vector.grh.sgid_index = std::uint8_t(device.port().gid.index);
+  vector.grh.sgid_index = std::uint8_t(gid_index);
   vector.grh.hop_limit = kHopLimit;
   vector.grh.traffic_class = traffic_class;
   vector.sl = options.service_level;
@@ -93,6 +93,7 @@ Result<verbs::QueuePair> create_queue_pair(const OpenDevice& device, const Wante
 }
 
 struct Target {
+  devices::GidEntry own_gid;
   std::uint32_t queue_pair = 0;
   std::uint32_t receive_psn = 0;
   std::uint32_t send_psn = 0;
@@ -103,7 +104,8 @@ struct Target {
 };
 
 Result<void> make_ready(const OpenDevice& device, ibv_qp* qp, const Options& options, const Target& target) {
-  ibv_qp_attr attributes = address_vector(device, options, target.port, target.gid, target.traffic_class);
+  ibv_qp_attr attributes =
+      address_vector(device, options, target.own_gid.index, target.port, target.gid, target.traffic_class);
   attributes.qp_state = IBV_QPS_RTR;
   attributes.path_mtu = target.path_mtu;
   attributes.dest_qp_num = target.queue_pair;
@@ -113,10 +115,10 @@ Result<void> make_ready(const OpenDevice& device, ibv_qp* qp, const Options& opt
   int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
              IBV_QP_MIN_RNR_TIMER;
   if (const int code = device.verbs().modify_qp(qp, &attributes, mask)) {
-    const std::string from = address(device.port().gid.bytes), to = address(target.gid);
+    const std::string from = address(target.own_gid.bytes), to = address(target.gid);
     return system_error(text::format("ibv_modify_qp INIT -> RTR failed: GID index {} {} -> {}, queue pair {} -> {}, "
                                      "source port {}, path MTU {}",
-                                     device.port().gid.index, from, to, qp->qp_num, target.queue_pair, target.port,
+                                     target.own_gid.index, from, to, qp->qp_num, target.queue_pair, target.port,
                                      128 << target.path_mtu),
                         code, device.name(), ready_to_receive_hint(code, from, to));
   }
@@ -265,7 +267,8 @@ void Batch::take_extensions(const PathOffers& peer) {
   }
 }
 
-Result<void> Batch::connect(const Options& options, const PeerDevices& peer, const PathOffers& offers) {
+Result<void> Batch::connect(const Options& options, const PortStates& here, const PeerDevices& peer,
+                            const PathOffers& offers) {
   for (std::size_t i = 0; i < made_.paths.size(); i++) {
     transfer::DataPath& path = made_.paths[i];
     if (offers.paths[i].device != path.peer_device || offers.paths[i].peer_device != path.device) {
@@ -280,8 +283,9 @@ Result<void> Batch::connect(const Options& options, const PeerDevices& peer, con
     target.send_psn = own_[i].first_psn;
     target.port = path.port;
     target.traffic_class = role_ == Role::sender ? options.traffic_class : options.record_traffic_class;
+    target.own_gid = here[path.device].gid;
     target.gid = there.gid;
-    target.path_mtu = std::min(device.port().path_mtu, ibv_mtu(there.path_mtu));
+    target.path_mtu = std::min(here[path.device].path_mtu, ibv_mtu(there.path_mtu));
     path.peer_port = offers.paths[i].port;
     if (auto ready = make_ready(device, path.qp.get(), options, target); !ready) return ready;
     // What the two devices have in common is known now; the connecting side is told (ibv_query_ece(3)).
@@ -339,7 +343,8 @@ Result<bool> Batch::continue_proof() {
   return proven_ >= made_.paths.size();
 }
 
-Result<transfer::FlushPath> Batch::create_flush_path(std::size_t device, const Options& options) const {
+Result<transfer::FlushPath> Batch::create_flush_path(std::size_t device, const Options& options,
+                                                     const devices::PortState& here) const {
   const OpenDevice& on = *devices_[device];
   transfer::FlushPath flush;
   std::uint32_t inline_bytes = 0;
@@ -349,8 +354,9 @@ Result<transfer::FlushPath> Batch::create_flush_path(std::size_t device, const O
   Target self;
   self.queue_pair = flush.qp->qp_num;
   self.port = paths::kFirstPort;
-  self.gid = on.port().gid.bytes;
-  self.path_mtu = on.port().path_mtu;
+  self.own_gid = here.gid;
+  self.gid = here.gid.bytes;
+  self.path_mtu = here.path_mtu;
   self.traffic_class = options.traffic_class;
   if (auto ready = make_ready(on, flush.qp.get(), options, self); !ready) return ready.take_error();
   flush.landing = std::make_unique<std::uint64_t>(0);

@@ -47,7 +47,8 @@ class Batch {
   // became of it in its offers() after connect(); the connecting side takes that. Before connect().
   void take_extensions(const PathOffers& peer);
   // INIT -> RTR -> RTS towards the peer's queue pairs. May block while the kernel resolves the peer's address.
-  Result<void> connect(const Options& options, const PeerDevices& peer, const PathOffers& offers);
+  Result<void> connect(const Options& options, const PortStates& here, const PeerDevices& peer,
+                       const PathOffers& offers);
   // One 8-byte RDMA WRITE on each path.
   Result<void> start_proof(const PathOffers& peer);
   // Takes completions; true when every path has carried its write.
@@ -56,7 +57,8 @@ class Batch {
   std::size_t size() const { return made_.paths.size(); }
   std::unique_ptr<transfer::PathBatch> take() { return std::make_unique<transfer::PathBatch>(std::move(made_)); }
   // A queue pair connected to itself, for flushes on a device. Before take().
-  Result<transfer::FlushPath> create_flush_path(std::size_t device, const Options& options) const;
+  Result<transfer::FlushPath> create_flush_path(std::size_t device, const Options& options,
+                                                const devices::PortState& here) const;
 
  private:
   Batch() = default;

@@ -102,6 +102,8 @@ std::unique_ptr<Runtime> Runtime::create(Result<std::unique_ptr<verbs::Verbs>> v
   if (found.trouble && !runtime->trouble_) runtime->trouble_ = std::move(found.trouble);
   runtime->ports_ = std::move(found.ports);
   runtime->open_.resize(runtime->ports_.size());
+  for (const devices::Port& port : runtime->ports_)
+    runtime->watches_.push_back(std::make_shared<PortWatch>(port, wishes.gid, around.sysfs));
   runtime->devices_ = std::make_unique<NetDevices>(runtime->ports_, merge_cards && settings.ib_merge_nics);
   for (std::size_t i = 0; i < runtime->ports_.size(); i++) {
     const devices::Port& port = runtime->ports_[i];
@@ -155,17 +157,19 @@ Result<std::shared_ptr<OpenDevice>> Runtime::open(std::size_t port, const std::s
   std::lock_guard lock(mutex_);
   std::weak_ptr<OpenDevice>& known = open_[port];
   if (auto open = known.lock()) return open;
-  auto opened = OpenDevice::open(*verbs_, ports_[port]);
+  auto opened = OpenDevice::open(*verbs_, ports_[port], watches_[port]);
   if (!opened) return opened;
   known = *opened;
-  control->add(std::make_shared<AsynchronousEvents>(known, (*opened)->context()->async_fd,
-                                                    [this](const std::string& line) { log_(LogLevel::warn, line); }));
+  const auto warn = [this](const std::string& line) { log_(LogLevel::warn, line); };
+  control->add(std::make_shared<AsynchronousEvents>(known, (*opened)->context()->async_fd, warn));
+  // While no connection had it open nobody was told of changes.
+  if (const auto line = (*opened)->refresh()) warn(*line);
   return opened;
 }
 
 // Distinct over all connections of a pair of NICs in this process, the same in every run with the same seed.
-std::vector<std::uint16_t> Runtime::choose_ports(const devices::Port& port, const Gid& peer, std::size_t count) {
-  std::uint64_t key = paths::hash_bytes(options_.seed, port.gid.bytes.data(), port.gid.bytes.size());
+std::vector<std::uint16_t> Runtime::choose_ports(const Gid& own, const Gid& peer, std::size_t count) {
+  std::uint64_t key = paths::hash_bytes(options_.seed, own.data(), own.size());
   key = paths::hash_bytes(key, peer.data(), peer.size());
   std::lock_guard lock(mutex_);
   return source_ports_.try_emplace(key, key).first->second.take(count);
@@ -181,16 +185,15 @@ std::shared_ptr<paths::PathBudget> Runtime::budget(const NetDevice& device) {
   return known;
 }
 
-std::unique_ptr<AddressResolution> Runtime::resolve(const devices::Port& port, const Gid& to, TimePoint now) {
-  const Gid& from = port.gid.bytes;
+std::unique_ptr<AddressResolution> Runtime::resolve(const std::string& device, const Gid& from, const Gid& to,
+                                                    TimePoint now) {
   if (!manager_ || from == to) return nullptr;
   {
     std::lock_guard lock(mutex_);
     const auto known = resolved_.find({from, to});
     if (known != resolved_.end() && now < known->second + kResolvedFor) return nullptr;
   }
-  return AddressResolution::start(*manager_, {port.device, from, to, now + options_.connect_timeout / kResolvePart},
-                                  now);
+  return AddressResolution::start(*manager_, {device, from, to, now + options_.connect_timeout / kResolvePart}, now);
 }
 
 Result<SessionSetup> Runtime::session_setup(int device, const std::shared_ptr<Control>& control) {
@@ -199,6 +202,7 @@ Result<SessionSetup> Runtime::session_setup(int device, const std::shared_ptr<Co
   for (const std::size_t port : chosen.ports) {
     auto opened = open(port, control);
     if (!opened) return opened.take_error();
+    if (const auto trouble = (*opened)->state().unusable) return *trouble;
     setup.device_name += (setup.device_name.empty() ? "" : "+") + (*opened)->name();
     setup.devices.push_back(opened.take());
   }
@@ -206,16 +210,16 @@ Result<SessionSetup> Runtime::session_setup(int device, const std::shared_ptr<Co
   setup.host = host_;
   setup.settings_digest = settings::job_wide_digest(settings_);
   setup.remark = [this](const std::string& line) { remark(LogLevel::warn, line); };
-  setup.resolve = [this, of = chosen.ports](std::size_t index, const Gid& to, TimePoint now) {
-    return resolve(ports_[of[index]], to, now);
+  setup.resolve = [this, of = chosen.ports](std::size_t index, const Gid& from, const Gid& to, TimePoint now) {
+    return resolve(ports_[of[index]].device, from, to, now);
   };
   setup.resolved = [this](const Gid& from, const Gid& to) {
     std::lock_guard lock(mutex_);
     resolved_[{from, to}] = std::chrono::steady_clock::now();
   };
   setup.budget = budget(chosen);
-  setup.choose_ports = [this, &port = ports_[chosen.ports.front()]](const Gid& peer, std::size_t count) {
-    return choose_ports(port, peer, count);
+  setup.choose_ports = [this](const Gid& own, const Gid& peer, std::size_t count) {
+    return choose_ports(own, peer, count);
   };
   return setup;
 }
@@ -243,7 +247,7 @@ Result<Runtime::Listening> Runtime::listen(int device, void* handle) {
   if (getrandom(out.secret.data(), out.secret.size(), GRND_NONBLOCK) != ssize_t(out.secret.size()))
     return system_error("getrandom failed", errno, "the listener's secret");
   out.devices = std::uint8_t(setup->devices.size());
-  out.gid = setup->devices.front()->port().gid.bytes;
+  out.gid = setup->devices.front()->state().gid.bytes;
   setup->listener = out.listener;
   setup->secret = out.secret;
   setup->options.traffic_class = traffic_class(settings_.ib_tc, -1);
@@ -260,13 +264,13 @@ Result<Runtime::Listening> Runtime::listen(int device, void* handle) {
 
 Result<Runtime::Connecting> Runtime::connect(int device, const void* handle, int communicator_traffic_class) {
   auto peer = decode_handle(handle);
-  if (auto able = usable(device); !able) {
-    // The peer waits for this connection; without a word it would wait until its deadline.
-    if (peer && getpid() == process_) {
-      send_and_close(peer->address, encode_text(MessageType::refuse, able.error().text()), kLastWordMs);
-    }
-    return able.take_error();
-  }
+  // The peer waits for this connection; without a word it would wait until its deadline.
+  const auto unable = [&](Error why) {
+    if (peer && getpid() == process_)
+      send_and_close(peer->address, encode_text(MessageType::refuse, why.text()), kLastWordMs);
+    return why;
+  };
+  if (auto able = usable(device); !able) return unable(able.take_error());
   if (!peer) return peer.take_error();
   if (devices::has_scope(peer->address)) {
     peer->address = devices::with_own_scope(peer->address, devices::list_interfaces(),
@@ -275,7 +279,7 @@ Result<Runtime::Connecting> Runtime::connect(int device, const void* handle, int
   auto thread = control();
   if (!thread) return thread.take_error();
   auto setup = session_setup(device, *thread);
-  if (!setup) return setup.take_error();
+  if (!setup) return unable(setup.take_error());
   setup->listener = peer->listener;
   setup->secret = peer->secret;
   setup->peer_devices = peer->devices;

@@ -76,10 +76,10 @@ class Runtime {
   Result<std::shared_ptr<Control>> control();
   Result<std::shared_ptr<OpenDevice>> open(std::size_t port, const std::shared_ptr<Control>& control);
   Result<SessionSetup> session_setup(int device, const std::shared_ptr<Control>& control);
-  std::vector<std::uint16_t> choose_ports(const devices::Port& port, const Gid& peer, std::size_t count);
+  std::vector<std::uint16_t> choose_ports(const Gid& own, const Gid& peer, std::size_t count);
   std::shared_ptr<paths::PathBudget> budget(const NetDevice& device);
   void remark(LogLevel level, const std::string& line);
-  std::unique_ptr<AddressResolution> resolve(const devices::Port& port, const Gid& to, TimePoint now);
+  std::unique_ptr<AddressResolution> resolve(const std::string& device, const Gid& from, const Gid& to, TimePoint now);
 
   Log log_;
   std::unique_ptr<verbs::Verbs> verbs_;
@@ -88,6 +88,7 @@ class Runtime {
   Options options_;
   std::optional<Error> trouble_;  // makes every listen and connect fail
   std::vector<devices::Port> ports_;
+  std::vector<std::shared_ptr<PortWatch>> watches_;  // of ports_
   std::unique_ptr<NetDevices> devices_;
   std::string host_;
   pid_t process_ = 0;

@@ -34,6 +34,8 @@ bool same(const Secret& left, const Secret& right) {
 
 Session::Session(SessionSetup setup, Role role) : setup_(std::move(setup)), role_(role) {
   deadline_ = std::chrono::steady_clock::now() + setup_.options.connect_timeout;
+  for (const auto& device : setup_.devices)
+    here_.push_back(device->state());
 }
 
 // Paths under way report to queues of the link, which is in an outcome that nobody has asked for.
@@ -208,7 +210,8 @@ std::size_t Session::pairs() const {
 bool Session::create_queue_pairs(std::size_t paths, std::size_t peer_devices) {
   const std::size_t most =
       std::max(std::size_t(setup_.options.paths) * std::max(setup_.devices.size(), peer_devices), paths);
-  ports_ = setup_.choose_ports(peer_hello_ ? peer_hello_->devices.front().gid : setup_.peer_gid, most);
+  ports_ = setup_.choose_ports(here_.front().gid.bytes,
+                               peer_hello_ ? peer_hello_->devices.front().gid : setup_.peer_gid, most);
   link_ = std::make_unique<transfer::Link>(setup_.devices, setup_.device_name, peer_, most);
   if (role_ == Role::receiver) {
     auto plan = plan_receive_queues(setup_.devices);
@@ -235,7 +238,7 @@ Hello Session::my_hello() const {
   hello.settings_digest = setup_.settings_digest;
   if (ring_) hello.ring_address = ring_->address();
   for (std::size_t i = 0; i < setup_.devices.size(); i++) {
-    const devices::Port& port = setup_.devices[i]->port();
+    const devices::PortState& port = here_[i];
     hello.devices.push_back({setup_.devices[i]->name(), IBV_LINK_LAYER_ETHERNET, port.gid.bytes, 2,
                              std::uint8_t(port.path_mtu), std::uint32_t(port.speed_mbps),
                              ring_ ? ring_->remote_key(i) : 0});
@@ -316,6 +319,8 @@ bool Session::handle_hello(const Frame& frame) {
     if (hello->listener != setup_.listener || !same(hello->secret, setup_.secret))
       return refuse("this connection is for another listener");
     note_meant_us();
+    for (const devices::PortState& port : here_)
+      if (port.unusable) return refuse(port.unusable->text());
   }
   peer_hello_.emplace(hello.take());
   if (role_ == Role::sender && peer_hello_->devices.size() != setup_.peer_devices)
@@ -330,12 +335,13 @@ bool Session::handle_hello(const Frame& frame) {
     if (setup_.remark) setup_.remark(line);
   if (const auto why = objection(my_hello(), *peer_hello_)) return refuse(*why);
   if (peer_hello_->offers.paths.size() != batch_->size()) return refuse("not as many paths as were offered");
-  link_->description = text::format("{} {} -> {}", setup_.device_name,
-                                    devices::address_text(setup_.devices.front()->port().gid), peer_name());
+  link_->description =
+      text::format("{} {} -> {}", setup_.device_name, devices::address_text(here_.front().gid), peer_name());
   const TimePoint now = std::chrono::steady_clock::now();
   for (std::size_t i = 0; setup_.resolve && i < pairs(); i++) {
     const PathPlace place = path_place(i, setup_.devices.size(), peer_hello_->devices.size());
-    auto resolution = setup_.resolve(place.device, peer_hello_->devices[place.peer_device].gid, now);
+    auto resolution =
+        setup_.resolve(place.device, here_[place.device].gid.bytes, peer_hello_->devices[place.peer_device].gid, now);
     if (resolution) resolutions_.push_back(std::move(resolution));
   }
   state_ = State::resolving;
@@ -359,8 +365,9 @@ bool Session::resolve(TimePoint now) {
 }
 
 bool Session::connect_queue_pairs() {
+  if (const std::string why = moved(); !why.empty()) return refuse(why);
   batch_->take_extensions(peer_hello_->offers);
-  if (auto connected = batch_->connect(setup_.options, peer_hello_->devices, peer_hello_->offers); !connected) {
+  if (auto connected = batch_->connect(setup_.options, here_, peer_hello_->devices, peer_hello_->offers); !connected) {
     Error error = connected.take_error();
     error.what += " (peer: " + peer_name() + ")";
     return refuse(error.text());
@@ -397,7 +404,7 @@ Result<std::vector<transfer::FlushPath>> Session::create_flush_paths() const {
                                   [](const auto& device) { return device->port().reaches_device_memory(); });
   if (!setup_.options.flush || !needed) return all;
   for (std::size_t i = 0; i < setup_.devices.size(); i++) {
-    auto flush = batch_->create_flush_path(i, setup_.options);
+    auto flush = batch_->create_flush_path(i, setup_.options, here_[i]);
     if (!flush) return flush.take_error();
     all.push_back(flush.take());
   }
@@ -407,8 +414,7 @@ Result<std::vector<transfer::FlushPath>> Session::create_flush_paths() const {
 bool Session::hand_over() {
   // Pieces are cut for the paths that there will be: messages under way when they come were cut before.
   const std::size_t expected = share_ ? std::max(paths_, std::size_t(share_->possible()) * pairs()) : ports_.size();
-  const transfer::PieceLimits pieces{setup_.options.piece_bytes, int(expected),
-                                     setup_.devices.front()->port().speed_mbps};
+  const transfer::PieceLimits pieces{setup_.options.piece_bytes, int(expected), here_.front().speed_mbps};
   Engine engine;
   handed_ = link_.get();
   if (role_ == Role::sender) {

@@ -38,7 +38,7 @@ struct Engine {
 };
 
 // Source ports for a connection to a peer, `count` of them, distinct from other connections'; see Runtime.
-using PortChoice = std::function<std::vector<std::uint16_t>(const Gid& peer, std::size_t count)>;
+using PortChoice = std::function<std::vector<std::uint16_t>(const Gid& own, const Gid& peer, std::size_t count)>;
 
 struct SessionSetup {
   std::vector<std::shared_ptr<OpenDevice>> devices;
@@ -54,7 +54,8 @@ struct SessionSetup {
   std::uint64_t settings_digest = 0;          // settings::job_wide_digest
   // The way from a device to a peer's address; null where nothing can or needs to be found out. With `resolved` it is
   // remembered for the next connection. Control thread.
-  std::function<std::unique_ptr<AddressResolution>(std::size_t device, const Gid& to, TimePoint now)> resolve;
+  std::function<std::unique_ptr<AddressResolution>(std::size_t device, const Gid& from, const Gid& to, TimePoint now)>
+      resolve;
   std::function<void(const Gid& from, const Gid& to)> resolved;
   // One line that is worth a look and no error. Control thread.
   std::function<void(const std::string& line)> remark;
@@ -105,6 +106,7 @@ class Session final : public Task {
   std::size_t pairs() const;
   void look_at_need(TimePoint now);
   bool handle_growth(const Frame& frame);
+  std::string moved() const;
   bool advance_growth(Growth::Reply reply);
   void stop_growth(const std::string& why, bool tell);
   GrowthSetup growth_setup(std::size_t paths) const;
@@ -120,6 +122,7 @@ class Session final : public Task {
   Error not_reached(int code) const;
 
   SessionSetup setup_;
+  PortStates here_;  // of its devices, when it began
   Role role_;
   State state_ = State::hello;
   FileDescriptor socket_;

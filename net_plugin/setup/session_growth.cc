@@ -23,11 +23,24 @@ GrowthSetup Session::growth_setup(std::size_t paths) const {
   setup.role = role_;
   setup.link = handed_;
   setup.options = setup_.options;
+  setup.here = here_;
   setup.peer = peer_hello_->devices;
   setup.receive_queues = receive_queues_;
   setup.first = paths_;
   setup.ports.assign(ports_.begin() + std::ptrdiff_t(paths_), ports_.begin() + std::ptrdiff_t(paths_ + paths));
   return setup;
+}
+
+// New queue pairs would take the address that the GID's slot has now, and the peer knows the one from before (F12).
+// Empty where nothing has changed.
+std::string Session::moved() const {
+  for (std::size_t i = 0; i < here_.size(); i++) {
+    const devices::GidEntry &was = here_[i].gid, now = setup_.devices[i]->state().gid;
+    if (was.index != now.index || was.bytes != now.bytes)
+      return text::format("the address of {} was {} when the connection began and has changed since",
+                          setup_.devices[i]->name(), devices::address_text(was));
+  }
+  return {};
 }
 
 void Session::look_at_need(TimePoint now) {
@@ -37,6 +50,7 @@ void Session::look_at_need(TimePoint now) {
   sent_before_ = sent;
   next_look_ = next_look(now, look_interval_);
   if (sent < setup_.options.grow_after) return;
+  if (const std::string why = moved(); !why.empty()) return stop_growth(why, false);
   const auto room = (ports_.size() - paths_) / pairs();
   const int sets = share_->grow();
   // The budget is taken by others for now; what a connection has never shrinks.
@@ -56,6 +70,10 @@ bool Session::handle_growth(const Frame& frame) {
     return true;
   }
   if (frame.type == MessageType::grow && role_ == Role::receiver && !growth_) {
+    if (const std::string why = moved(); !why.empty()) {
+      stop_growth(why, true);
+      return true;
+    }
     growth_.emplace(growth_setup(ports_.size() - paths_));
     deadline_ = std::chrono::steady_clock::now() + setup_.options.connect_timeout;
   }
@@ -81,7 +99,7 @@ bool Session::advance_growth(Growth::Reply reply) {
 }
 
 void Session::stop_growth(const std::string& why, bool tell) {
-  if (setup_.remark && growth_) {
+  if (setup_.remark && !grown_) {
     setup_.remark(text::format("{} <-> {}: goes on with {} paths instead of more: {}", setup_.device_name, peer_name(),
                                paths_, why));
   }

@@ -99,6 +99,7 @@ struct FakeVerbs::Nic {
   int not_ready = 0;
   std::map<ibv_context*, std::deque<Event>> events;
   std::vector<std::uint8_t> traffic_classes;
+  std::vector<ibv_gid> destinations;
   std::vector<Region> regions;  // by key
 
   bool allows(std::uint32_t key, const ibv_context* context, std::uint64_t begin, std::size_t bytes) const {
@@ -295,6 +296,18 @@ std::vector<std::uint8_t> FakeVerbs::traffic_classes() const {
   return nic_->traffic_classes;
 }
 
+std::vector<ibv_gid> FakeVerbs::destinations() const {
+  std::lock_guard lock(nic_->mutex);
+  return nic_->destinations;
+}
+
+void FakeVerbs::set_port(const std::string& device, int port, const PortDescription& description) {
+  std::lock_guard lock(nic_->mutex);
+  for (auto& known : devices_) {
+    if (known->description.name == device) known->description.ports.at(std::size_t(port) - 1) = description;
+  }
+}
+
 void FakeVerbs::raise(const std::string& device, ibv_event_type event, int port) {
   std::lock_guard lock(nic_->mutex);
   for (auto& [context, events] : nic_->events) {
@@ -396,6 +409,7 @@ int FakeVerbs::query_device(ibv_context* context, ibv_device_attr* attributes) {
 }
 
 int FakeVerbs::query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attributes) {
+  std::lock_guard lock(nic_->mutex);
   const PortDescription& known = devices_[std::size_t(ours<Context>(context).index)]->description.ports.at(port - 1u);
   if (known.query_error != 0) return known.query_error;
   *attributes = {};
@@ -410,8 +424,10 @@ int FakeVerbs::query_port(ibv_context* context, std::uint8_t port, ibv_port_attr
 }
 
 int FakeVerbs::query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) {
+  std::lock_guard lock(nic_->mutex);
   const PortDescription& known = devices_[std::size_t(ours<Context>(context).index)]->description.ports.at(port - 1u);
-  std::memcpy(gid->raw, known.gids.at(std::size_t(index)).data(), sizeof gid->raw);
+  if (std::size_t(index) >= known.gids.size()) return EINVAL;
+  std::memcpy(gid->raw, known.gids[std::size_t(index)].data(), sizeof gid->raw);
   return 0;
 }
 
@@ -551,7 +567,10 @@ ibv_qp* FakeVerbs::create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
 int FakeVerbs::modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   std::lock_guard lock(nic_->mutex);
   if ((mask & IBV_QP_DEST_QPN) != 0) ours<QueuePair>(qp).peer = attributes->dest_qp_num;
-  if ((mask & IBV_QP_AV) != 0) nic_->traffic_classes.push_back(attributes->ah_attr.grh.traffic_class);
+  if ((mask & IBV_QP_AV) != 0) {
+    nic_->traffic_classes.push_back(attributes->ah_attr.grh.traffic_class);
+    nic_->destinations.push_back(attributes->ah_attr.grh.dgid);
+  }
   return 0;
 }
 

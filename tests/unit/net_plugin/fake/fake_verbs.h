@@ -76,6 +76,9 @@ class FakeVerbs final : public verbs::Verbs {
   // A NIC without receive buffers in time reports this many times "receiver not ready": never in a correct transport.
   int receiver_not_ready() const;
   void raise(const std::string& device, ibv_event_type event, int port = 1);
+  // From now on the port is like this; raise() tells who listens.
+  void set_port(const std::string& device, int port, const PortDescription& description);
+  std::vector<ibv_gid> destinations() const;          // of all address vectors so far
   std::vector<std::uint8_t> traffic_classes() const;  // of all address vectors so far
 
   ibv_device** get_device_list(int* count) override;

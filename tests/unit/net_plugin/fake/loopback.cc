@@ -25,8 +25,10 @@ Loopback::Loopback(settings::Settings settings, const LoopbackShape& shape,
     const bool less = i + 1 == physical && shape.extensions_of_last.vendor_id != 0;
     device.extensions = less ? shape.extensions_of_last : shape.extensions;
     device.queue_pairs_left = shape.queue_pairs_left;
-    device.ports[0].gids = {ipv4_gid(10, 1, 1 + i, 2)};
-    sysfs_.device(device.name, "0000:4" + std::to_string(1 + i) + ":00.0");
+    device.ports.resize(std::size_t(shape.ports));
+    for (int port = 0; port < shape.ports; port++)
+      device.ports[std::size_t(port)].gids = {ipv4_gid(10, 1 + port, 1 + i, 2)};
+    sysfs_.device(device.name, "0000:4" + std::to_string(1 + i) + ":00.0", {"RoCE v2", "RoCE v2"});
     descriptions.push_back(std::move(device));
   }
   if (shape.device_memory) sysfs_.write("module/nvidia_peermem/version", "1");

@@ -19,6 +19,7 @@ struct LoopbackShape {
   int max_qp_wr = 1 << 14;
   int devices = 1;            // merged into one where there are more
   int receiving_devices = 0;  // of the listening side; 0: as many
+  int ports = 1;              // of each device
   bool all_paths_at_once = true;
   bool device_memory = false;  // the NICs reach GPU memory
   std::uint32_t max_inline = 256;

@@ -308,7 +308,7 @@ TEST(HandshakeSockets, F85_APeerThatSaysOneByteAtATimeIsUnderstood) {
   ASSERT_TRUE(sender && receiver) << "no outcome in time";
   EXPECT_TRUE(*sender) << sender->error().text();
   EXPECT_TRUE(*receiver) << receiver->error().text();
-  connecting->control->call([&] { connecting->session->say_closing(); });
+  connecting->control->call(connecting->session, [&] { connecting->session->say_closing(); });
   connecting->control->remove(connecting->session);
   connecting->session.reset();
   passing.join();
