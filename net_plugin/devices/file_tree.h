@@ -28,6 +28,7 @@ class FileTree {
 
   // `observer` may be empty. Paths of all calls are relative to `root`.
   FileTree(std::string root, Observer observer = {});
+  const std::filesystem::path& root() const { return root_; }
 
   // First line of a file; nothing where it is empty or can't be read for whatever reason (F05: the type of an unused
   // GID slot gives EINVAL).

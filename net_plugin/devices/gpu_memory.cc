@@ -15,6 +15,7 @@ namespace {
 // A multiple of every page size that an export may ask for.
 constexpr std::size_t kTrialBytes = 2 << 20;
 constexpr int kDmabufDescriptor = 1;  // CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, cuda.h
+constexpr int kDeviceOrdinal = 9;     // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 constexpr unsigned kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
 struct Functions {
@@ -22,6 +23,9 @@ struct Functions {
   int (*allocate)(std::uint64_t* address, std::size_t size);
   int (*free)(std::uint64_t address);
   int (*export_range)(void* handle, std::uint64_t address, std::size_t size, int type, unsigned long long flags);
+  int (*pointer_attribute)(void* value, int attribute, std::uint64_t address);
+  int (*get_device)(int* device, int ordinal);
+  int (*pci_bus_id)(char* text, int length, int device);
 };
 
 template <class Function>
@@ -43,6 +47,14 @@ class InUse final : public CudaDriver {
   int export_dmabuf(int* fd, std::uint64_t address, std::size_t size) override {
     constexpr int kNotSupported = 801;  // CUDA_ERROR_NOT_SUPPORTED
     return call_.export_range ? call_.export_range(fd, address, size, kDmabufDescriptor, 0) : kNotSupported;
+  }
+  std::string pci_address_of(std::uint64_t address) override {
+    int ordinal = -1, device = -1;
+    char text[32] = "";
+    if (!call_.pointer_attribute || !call_.get_device || !call_.pci_bus_id) return {};
+    if (call_.pointer_attribute(&ordinal, kDeviceOrdinal, address) != 0) return {};
+    if (call_.get_device(&device, ordinal) != 0) return {};
+    return call_.pci_bus_id(text, sizeof text, device) == 0 ? text : "";
   }
 
  private:
@@ -66,6 +78,9 @@ std::unique_ptr<CudaDriver> cuda_driver_in_use() {
     dlclose(library);
     return nullptr;
   }
+  find(library, call.pointer_attribute, "cuPointerGetAttribute");
+  find(library, call.get_device, "cuDeviceGet");
+  find(library, call.pci_bus_id, "cuDeviceGetPCIBusId");
   find(library, call.export_range, "cuMemGetHandleForAddressRange");  // from CUDA 11.7 on
   return std::make_unique<InUse>(library, call);
 }

@@ -14,7 +14,7 @@
 
 namespace weft::devices {
 
-// The few calls of the CUDA driver API (cuda.h) that the trial makes. Results are CUresult values, 0 is success.
+// The few calls of the CUDA driver API (cuda.h) that Weft makes. Results are CUresult values, 0 is success.
 class CudaDriver {
  public:
   virtual ~CudaDriver() = default;
@@ -22,6 +22,8 @@ class CudaDriver {
   virtual int allocate(std::uint64_t* address, std::size_t size) = 0;               // cuMemAlloc
   virtual int free(std::uint64_t address) = 0;                                      // cuMemFree
   virtual int export_dmabuf(int* fd, std::uint64_t address, std::size_t size) = 0;  // cuMemGetHandleForAddressRange
+  // Of the GPU that has the memory, "0000:3B:00.0"; empty where the driver does not say.
+  virtual std::string pci_address_of(std::uint64_t address) = 0;  // cuPointerGetAttribute, cuDeviceGetPCIBusId
 };
 
 // The driver that this process uses already; null where it uses none. Never loads or initialises it.

@@ -89,7 +89,7 @@ ncclResult_t init_once(ncclDebugLogger_t logger, bool merge_cards) {
   auto manager = verbs::load_connection_manager();
   runtime = setup::Runtime::create(
       std::move(verbs), loaded.settings, loaded.error_of(settings::Component::net), merge_cards, log,
-      {loaded.settings.sysfs_root + "/sys", manager ? manager.take() : nullptr, devices::cuda_driver_in_use()});
+      {loaded.settings.sysfs_root + "/sys", manager ? manager.take() : nullptr, devices::cuda_driver_in_use});
   return ncclSuccess;
 }
 
@@ -261,15 +261,13 @@ ncclResult_t close_listen(void* listen_comm) {
 
 namespace {
 
-// `fd`: a dma-buf descriptor, or -1.
-ncclResult_t register_with_all(ConnectedComm& comm, void* data, std::size_t size, int type, std::uint64_t offset,
-                               int fd, void** memory) {
+ncclResult_t register_with_all(ConnectedComm& comm, const setup::UserMemory& buffer, void** memory) {
   *memory = nullptr;
   const setup::Runtime* here = find_runtime();
   auto registration = std::make_unique<Registration>();
-  registration->device_memory = type == NCCL_PTR_CUDA;
+  registration->device_memory = buffer.of_gpu;
   for (const auto& device : comm.devices) {
-    auto region = device->register_user(data, size, offset, fd, here->relaxed_ordering());
+    auto region = here->register_user(*device, buffer);
     if (!region) return report(region.error(), ncclSystemError);
     registration->add(region.take());
   }
@@ -280,12 +278,12 @@ ncclResult_t register_with_all(ConnectedComm& comm, void* data, std::size_t size
 }  // namespace
 
 ncclResult_t register_memory(void* comm, void* data, std::size_t size, int type, void** memory) {
-  return register_with_all(sending(comm), data, size, type, 0, -1, memory);
+  return register_with_all(sending(comm), {data, size, 0, -1, type == NCCL_PTR_CUDA}, memory);
 }
 
 ncclResult_t register_dmabuf(void* comm, void* data, std::size_t size, int type, std::uint64_t offset, int fd,
                              void** memory) {
-  return register_with_all(sending(comm), data, size, type, offset, fd, memory);
+  return register_with_all(sending(comm), {data, size, offset, fd, type == NCCL_PTR_CUDA}, memory);
 }
 
 ncclResult_t deregister_memory(void*, void* memory) {

@@ -65,33 +65,33 @@ Result<verbs::MemoryRegion> OpenDevice::register_memory(void* address, std::size
   if (!region) {
     const int code = errno;
     return system_error(text::format("ibv_reg_mr of {} bytes failed", length), code, name(),
-                        register_hint(code, false));
+                        register_hint(code, MemoryKind::host));
   }
   return region;
 }
 
-Result<std::shared_ptr<const RegisteredMemory>> OpenDevice::register_user(void* address, std::size_t length,
-                                                                          std::uint64_t offset, int fd,
+Result<std::shared_ptr<const RegisteredMemory>> OpenDevice::register_user(const UserMemory& memory,
                                                                           bool relaxed) const {
   const unsigned access = kAccess | (relaxed ? unsigned(IBV_ACCESS_RELAXED_ORDERING) : 0);
   const auto make = [&]() -> Result<std::shared_ptr<const RegisteredMemory>> {
-    if (fd < 0) {
-      auto region = register_memory(address, length, relaxed);
+    if (memory.dmabuf < 0) {
+      auto region = register_memory(memory.data, memory.size, relaxed);
       if (!region) return region.take_error();
       return std::make_shared<const RegisteredMemory>(shared_from_this(), region.take());
     }
-    ibv_mr* made = verbs_.reg_dmabuf_mr(protection_domain_.get(), offset, length,
-                                        reinterpret_cast<std::uintptr_t>(address), fd, access);
+    ibv_mr* made = verbs_.reg_dmabuf_mr(protection_domain_.get(), memory.offset, memory.size,
+                                        reinterpret_cast<std::uintptr_t>(memory.data), memory.dmabuf, access);
     verbs::MemoryRegion region(made, {&verbs_});
     if (!region) {
       const int code = errno;
-      return system_error(
-          text::format("ibv_reg_dmabuf_mr of {} bytes at offset {} of descriptor {} failed", length, offset, fd), code,
-          name(), register_hint(code, true));
+      return system_error(text::format("ibv_reg_dmabuf_mr of {} bytes at offset {} of descriptor {} failed",
+                                       memory.size, memory.offset, memory.dmabuf),
+                          code, name(), register_hint(code, MemoryKind::dmabuf));
     }
     return std::make_shared<const RegisteredMemory>(shared_from_this(), std::move(region));
   };
-  return registrations_.find_or_make({reinterpret_cast<std::uint64_t>(address), length, access, fd >= 0}, make);
+  return registrations_.find_or_make(
+      {reinterpret_cast<std::uint64_t>(memory.data), memory.size, access, memory.dmabuf >= 0, memory.of_gpu}, make);
 }
 
 }  // namespace weft::setup

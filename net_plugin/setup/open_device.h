@@ -43,10 +43,8 @@ class OpenDevice : public std::enable_shared_from_this<OpenDevice> {
   // ordering); never for memory that a reader polls.
   Result<verbs::MemoryRegion> register_memory(void* address, std::size_t length, bool relaxed) const;
 
-  // The same for user memory, shared by all who register the same range. `fd`: a dma-buf descriptor with the range at
-  // `offset`, or -1 for memory of the process.
-  Result<std::shared_ptr<const RegisteredMemory>> register_user(void* address, std::size_t length, std::uint64_t offset,
-                                                                int fd, bool relaxed) const;
+  // The same for user memory, shared by all who register the same range.
+  Result<std::shared_ptr<const RegisteredMemory>> register_user(const UserMemory& memory, bool relaxed) const;
   const RegistrationCache& registrations() const { return registrations_; }
 
  private:

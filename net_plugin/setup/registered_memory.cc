@@ -20,4 +20,12 @@ std::size_t RegistrationCache::size() const {
       std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) { return !entry.second.expired(); }));
 }
 
+std::size_t RegistrationCache::gpu_bytes() const {
+  std::lock_guard lock(mutex_);
+  std::size_t bytes = 0;
+  for (const auto& [key, region] : entries_)
+    if (key.of_gpu && !region.expired()) bytes += key.length;
+  return bytes;
+}
+
 }  // namespace weft::setup

@@ -18,6 +18,15 @@ namespace weft::setup {
 
 class OpenDevice;
 
+// A buffer of NCCL's.
+struct UserMemory {
+  void* data = nullptr;
+  std::size_t size = 0;
+  std::uint64_t offset = 0;  // of the buffer in the dma-buf
+  int dmabuf = -1;           // descriptor; -1: none
+  bool of_gpu = false;
+};
+
 class RegisteredMemory {
  public:
   RegisteredMemory(std::shared_ptr<const OpenDevice> device, verbs::MemoryRegion region)
@@ -36,6 +45,7 @@ class RegistrationCache {
     std::size_t length = 0;
     unsigned access = 0;
     bool dmabuf = false;
+    bool of_gpu = false;
     auto operator<=>(const Key&) const = default;
   };
   using Make = std::function<Result<std::shared_ptr<const RegisteredMemory>>()>;
@@ -44,6 +54,8 @@ class RegistrationCache {
   Result<std::shared_ptr<const RegisteredMemory>> find_or_make(const Key& key, const Make& make);
   // Registrations in use.
   std::size_t size() const;
+  // Of GPU memory, in all registrations in use.
+  std::size_t gpu_bytes() const;
 
  private:
   mutable std::mutex mutex_;

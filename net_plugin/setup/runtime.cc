@@ -8,10 +8,12 @@
 #include <cerrno>
 
 #include "common/text/format.h"
+#include "net_plugin/devices/gpu_window.h"
 #include "net_plugin/devices/interfaces.h"
 #include "net_plugin/paths/source_port.h"
 #include "net_plugin/setup/asynchronous_events.h"
 #include "net_plugin/setup/socket_address.h"
+#include "net_plugin/setup/verbs_hint.h"
 
 namespace weft::setup {
 namespace {
@@ -94,7 +96,9 @@ std::unique_ptr<Runtime> Runtime::create(Result<std::unique_ptr<verbs::Verbs>> v
     wishes = made.take();
   else if (!runtime->trouble_)
     runtime->trouble_ = made.take_error();
-  const devices::GpuTrial trial(std::move(around.driver));
+  runtime->find_driver_ = std::move(around.find_driver);
+  runtime->sysfs_ = around.sysfs.root().string();
+  const devices::GpuTrial trial(runtime->find_driver_ ? runtime->find_driver_() : nullptr);
   devices::Discovery found = runtime->verbs_ ? devices::discover(*runtime->verbs_, wishes, around.sysfs, &trial)
                                              : devices::discover_without_verbs(verbs.error(), wishes, around.sysfs);
   for (const std::string& remark : found.remarks)
@@ -165,6 +169,20 @@ Result<std::shared_ptr<OpenDevice>> Runtime::open(std::size_t port, const std::s
   // While no connection had it open nobody was told of changes.
   if (const auto line = (*opened)->refresh()) warn(*line);
   return opened;
+}
+
+Result<std::shared_ptr<const RegisteredMemory>> Runtime::register_user(const OpenDevice& device,
+                                                                       const UserMemory& memory) const {
+  auto region = device.register_user(memory, options_.relaxed_ordering);
+  if (region || !memory.of_gpu) return region;
+  Error error = region.take_error();
+  const auto driver = find_driver_ ? find_driver_() : nullptr;
+  const std::string gpu = driver ? driver->pci_address_of(reinterpret_cast<std::uint64_t>(memory.data)) : "";
+  const std::string window = devices::describe(devices::gpu_windows(sysfs_), gpu);
+  error.what = text::format("GPU registration of {} B failed after {} B{}: {}", memory.size,
+                            device.registrations().gpu_bytes(), window.empty() ? "" : "; " + window, error.what);
+  if (memory.dmabuf < 0) error.hint = register_hint(error.code, MemoryKind::peer_memory);
+  return error;
 }
 
 // Distinct over all connections of a pair of NICs in this process, the same in every run with the same seed.

@@ -33,7 +33,8 @@ using Log = std::function<void(LogLevel, const std::string&)>;
 struct Surroundings {
   devices::FileTree sysfs{"/sys"};
   std::unique_ptr<verbs::ConnectionManager> manager;  // null where librdmacm is not there
-  std::unique_ptr<devices::CudaDriver> driver;        // null where the process uses no GPU
+  // The CUDA driver that the process uses, null where it uses none; may be empty.
+  std::function<std::unique_ptr<devices::CudaDriver>()> find_driver;
 };
 
 class Runtime {
@@ -65,8 +66,12 @@ class Runtime {
   Result<Listening> listen(int device, void* handle);
   Result<Connecting> connect(int device, const void* handle, int traffic_class);
 
+  // On one device of a connection. Where it is a GPU's and can't be registered, the error says how much was before and
+  // how much can be at all.
+  Result<std::shared_ptr<const RegisteredMemory>> register_user(const OpenDevice& device,
+                                                                const UserMemory& memory) const;
+
   std::chrono::milliseconds connect_timeout() const { return options_.connect_timeout; }
-  bool relaxed_ordering() const { return options_.relaxed_ordering; }
   const Log& log() const { return log_; }
 
  private:
@@ -84,6 +89,8 @@ class Runtime {
   Log log_;
   std::unique_ptr<verbs::Verbs> verbs_;
   std::unique_ptr<verbs::ConnectionManager> manager_;
+  std::function<std::unique_ptr<devices::CudaDriver>()> find_driver_;
+  std::string sysfs_;
   settings::Settings settings_;
   Options options_;
   std::optional<Error> trouble_;  // makes every listen and connect fail

@@ -108,11 +108,13 @@ std::string create_hint(int code, const char* kind, long most) {
   }
 }
 
-std::string register_hint(int code, bool dmabuf) {
+std::string register_hint(int code, MemoryKind kind) {
+  const bool dmabuf = kind == MemoryKind::dmabuf;
   switch (code) {
     case ENOMEM:
-      return dmabuf ? "the GPU's BAR1 or the NIC's translation table is full: nvidia-smi -q -d MEMORY shows BAR1"
-                    : locked_memory();
+      return kind == MemoryKind::host
+                 ? locked_memory()
+                 : "the GPU's BAR1 or the NIC's translation table is full: nvidia-smi -q -d MEMORY shows BAR1";
     case EFAULT:
       return "this is not memory that the NIC can reach: for GPU memory load nvidia_peermem or use dma-buf";
     case EINVAL:

@@ -14,8 +14,9 @@ std::string ready_to_receive_hint(int code, const std::string& from, const std::
 std::string ready_to_send_hint(int code);
 // Creating something of which the device has `most`: "queue pairs".
 std::string create_hint(int code, const char* kind, long most);
+enum class MemoryKind { host, peer_memory, dmabuf };
 // Registering memory; looks at this process's limit.
-std::string register_hint(int code, bool dmabuf);
+std::string register_hint(int code, MemoryKind kind);
 std::string open_hint(int code);
 
 }  // namespace weft::setup

@@ -1,13 +1,13 @@
 // What is known of the way to GPU memory, with a scripted CUDA driver.
 #include "net_plugin/devices/gpu_memory.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
 
 #include "net_plugin/devices/discovery.h"
+#include "tests/unit/net_plugin/fake/fake_cuda_driver.h"
 #include "tests/unit/net_plugin/fake/fake_sysfs.h"
 #include "tests/unit/net_plugin/fake/fake_verbs.h"
 
@@ -15,46 +15,9 @@ namespace weft::devices {
 namespace {
 
 using fake::DeviceDescription;
+using fake::kGpuMemory;
 using testing::AllOf;
 using testing::HasSubstr;
-
-constexpr std::uint64_t kGpuMemory = 0x7f00'0000'0000;
-
-// What the driver answers, and what it still holds.
-struct Script {
-  bool context = true;
-  int allocate_result = 0;
-  int export_result = 0;
-  int allocated = 0;
-  std::size_t size = 0;
-};
-
-class ScriptedDriver final : public CudaDriver {
- public:
-  explicit ScriptedDriver(Script& script) : script_(script) {}
-  bool context_is_current() override { return script_.context; }
-  int allocate(std::uint64_t* address, std::size_t size) override {
-    if (script_.allocate_result != 0) return script_.allocate_result;
-    script_.allocated++;
-    script_.size = size;
-    *address = kGpuMemory;
-    return 0;
-  }
-  int free(std::uint64_t address) override {
-    EXPECT_EQ(address, kGpuMemory);
-    script_.allocated--;
-    return 0;
-  }
-  int export_dmabuf(int* fd, std::uint64_t address, std::size_t size) override {
-    EXPECT_EQ(address, kGpuMemory);
-    EXPECT_EQ(size, script_.size);
-    if (script_.export_result == 0) *fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    return script_.export_result;
-  }
-
- private:
-  Script& script_;
-};
 
 class GpuMemory : public testing::Test {
  protected:
@@ -68,7 +31,7 @@ class GpuMemory : public testing::Test {
     verbs.gpu_memory = kGpuMemory;
     Port port;
     {
-      const GpuTrial trial(std::make_unique<ScriptedDriver>(script_));
+      const GpuTrial trial(std::make_unique<fake::ScriptedDriver>(script_));
       const Discovery found = discover(verbs, {}, sysfs_.root(), &trial);
       EXPECT_EQ(found.ports.size(), 1u);
       if (!found.ports.empty()) port = found.ports[0];
@@ -79,7 +42,7 @@ class GpuMemory : public testing::Test {
   }
 
   fake::FakeSysfs sysfs_;
-  Script script_;
+  fake::CudaScript script_;
 };
 
 DeviceDescription nic(int dmabuf_error, int gpu_pointer_error) {

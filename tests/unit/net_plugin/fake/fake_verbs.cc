@@ -480,6 +480,13 @@ ibv_mr* FakeVerbs::reg_mr(ibv_pd* pd, void* address, std::size_t length, unsigne
 
 ibv_mr* FakeVerbs::make_region(ibv_pd* pd, void* address, std::size_t length, unsigned) {
   std::lock_guard lock(nic_->mutex);
+  if (reinterpret_cast<std::uint64_t>(address) >= gpu_memory) {
+    if (length > gpu_window) {
+      errno = ENOMEM;
+      return nullptr;
+    }
+    gpu_window -= length;
+  }
   nic_->objects++;
   auto* mr = new ibv_mr{};
   mr->context = pd->context;
@@ -504,6 +511,7 @@ int FakeVerbs::dereg_mr(ibv_mr* mr) {
   std::lock_guard lock(nic_->mutex);
   nic_->objects--;
   nic_->regions[mr->lkey] = {};
+  if (reinterpret_cast<std::uint64_t>(mr->addr) >= gpu_memory) gpu_window += mr->length;
   delete mr;
   return 0;
 }

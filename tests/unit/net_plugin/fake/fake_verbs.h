@@ -103,6 +103,8 @@ class FakeVerbs final : public verbs::Verbs {
   bool has_dmabuf() const override { return true; }
   // Memory from here on, to its end, is a GPU's.
   std::uint64_t gpu_memory = ~std::uint64_t(0);
+  // So much of it can be registered at a time: the next byte is ENOMEM.
+  std::size_t gpu_window = ~std::size_t(0);
   ibv_cq* create_cq(ibv_context* context, int entries) override;
   int destroy_cq(ibv_cq* cq) override;
   ibv_srq* create_srq(ibv_pd* pd, ibv_srq_init_attr* attributes) override;

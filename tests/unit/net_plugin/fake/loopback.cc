@@ -41,7 +41,7 @@ Loopback::Loopback(settings::Settings settings, const LoopbackShape& shape,
                                      std::lock_guard lock(log_mutex_);
                                      log_ += text + '\n';
                                    },
-                                   {sysfs_.root(), std::move(manager), nullptr});
+                                   {sysfs_.root(), std::move(manager), shape.find_driver});
   const auto device = [&](int count) {
     std::vector<int> members;
     for (int i = 0; i < count; i++)
@@ -101,7 +101,7 @@ transfer::Registration Loopback::registration(void* data, std::size_t size, bool
   transfer::Registration out;
   out.device_memory = device_memory;
   for (const transfer::LinkDevice& device : link.devices)
-    out.add(device.opened->register_user(data, size, 0, -1, false).take());
+    out.add(device.opened->register_user({data, size, 0, -1, device_memory}, false).take());
   return out;
 }
 

@@ -1,6 +1,7 @@
 // Both ends of Weft connections in one process, over a NIC that is none.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -26,6 +27,7 @@ struct LoopbackShape {
   int queue_pairs_left = 1 << 16;
   ibv_ece extensions{};
   std::int64_t connect_timeout_ms = 5000;
+  std::function<std::unique_ptr<devices::CudaDriver>()> find_driver = {};
   ibv_ece extensions_of_last{};  // of the last device, where it can less
 };
 
@@ -46,6 +48,7 @@ class Loopback {
   FakeVerbs* verbs = nullptr;
   std::unique_ptr<setup::Runtime> runtime;
   std::string log_text() const;
+  const FakeSysfs& sysfs() const { return sysfs_; }
   std::shared_ptr<setup::Control> control;
   std::shared_ptr<setup::Session> sender_session, receiver_session;  // of the last connection
   std::vector<setup::Engine> engines;

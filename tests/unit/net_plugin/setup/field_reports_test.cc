@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "net_plugin/setup/event_log.h"
+#include "tests/unit/net_plugin/fake/fake_cuda_driver.h"
 #include "tests/unit/net_plugin/fake/loopback.h"
 
 namespace weft::setup {
@@ -43,6 +44,48 @@ TEST(FieldReports, F46_TheTrafficClassIsOnEveryQueuePair) {
   const std::vector<std::uint8_t> classes = loop.verbs->traffic_classes();
   EXPECT_EQ(classes.size(), 24u * 2 + 1);
   EXPECT_EQ(classes, std::vector<std::uint8_t>(classes.size(), 106));
+}
+
+// The GPU shows 256 MiB of its memory to other PCI devices.
+TEST(FieldReports, F61_AGpuRegistrationThatFailsNamesTheSumAndTheWindow) {
+  fake::CudaScript script;
+  script.pci_address = "0000:3B:00.0";
+  LoopbackShape shape;
+  shape.find_driver = [&] { return std::make_unique<fake::ScriptedDriver>(script); };
+  Loopback loop({}, shape);
+  ASSERT_TRUE(loop.connect());
+  const OpenDevice& device = *loop.engines[0].sender->link().devices[0].opened;
+  const auto register_gpu = [&](std::size_t size, int dmabuf = -1) {
+    return loop.runtime->register_user(device, {reinterpret_cast<void*>(fake::kGpuMemory), size, 0, dmabuf, true});
+  };
+  loop.verbs->gpu_memory = fake::kGpuMemory;
+  loop.verbs->gpu_window = 256 << 20;
+  std::vector<std::uint8_t> host(1 << 20);
+  const auto of_host = loop.runtime->register_user(device, {host.data(), host.size()});
+  const auto before = register_gpu(192 << 20);
+  ASSERT_TRUE(of_host && before);
+  EXPECT_THAT(register_gpu(512 << 20).error().text(),
+              HasSubstr("mlx5_0:1: GPU registration of 536870912 B failed after 201326592 B: ibv_reg_mr"))
+      << "sysfs shows no GPU";
+  for (const char* gpu : {"0000:3b:00.0", "0000:b0:00.0"}) {
+    const std::string folder = std::string("bus/pci/devices/") + gpu;
+    loop.sysfs().write(folder + "/vendor", "0x10de");
+    loop.sysfs().write(folder + "/class", "0x030200");
+    loop.sysfs().write(folder + "/resource",
+                       "0x00000000d0000000 0x00000000d0ffffff 0x0000000000040200\n"
+                       "0x0000383fe0000000 0x0000383fefffffff 0x000000000014220c\n"
+                       "0x0000000000000000 0x0000000000000000 0x0000000000000000");
+  }
+  const std::string known = register_gpu(512 << 20).error().text();
+  EXPECT_THAT(known, HasSubstr("GPU registration of 536870912 B failed after 201326592 B; BAR1 is 268435456 B "
+                               "(GPU 0000:3b:00.0): ibv_reg_mr of 536870912 bytes failed"));
+  EXPECT_THAT(known, HasSubstr("ENOMEM"));
+  EXPECT_THAT(known, HasSubstr("the GPU's BAR1 or the NIC's translation table is full"));
+  EXPECT_THAT(register_gpu(512 << 20, 7).error().text(),
+              HasSubstr("BAR1 is 268435456 B (GPU 0000:3b:00.0): ibv_reg_dmabuf_mr"));
+  script.pci_address.clear();
+  EXPECT_THAT(register_gpu(512 << 20).error().text(),
+              HasSubstr("BAR1 is 268435456 B (GPU 0000:3b:00.0), 268435456 B (GPU 0000:b0:00.0)"));
 }
 
 // 5000 events in a second are one line and a count.

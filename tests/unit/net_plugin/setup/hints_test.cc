@@ -51,7 +51,7 @@ TEST(Hints, EveryCallHasOneForEveryErrno) {
     EXPECT_NE(setup::ready_to_receive_hint(code, "a", "b"), "") << code;
     EXPECT_NE(setup::ready_to_send_hint(code), "") << code;
     EXPECT_NE(setup::create_hint(code, "queue pairs", 7), "") << code;
-    EXPECT_NE(setup::register_hint(code, true), "") << code;
+    EXPECT_NE(setup::register_hint(code, setup::MemoryKind::dmabuf), "") << code;
     EXPECT_NE(setup::open_hint(code), "") << code;
   }
 }
