@@ -15,16 +15,6 @@ namespace {
 constexpr std::array<std::uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 constexpr int kMappedBits = 96;
 
-bool in_range(const GidEntry& entry, const AddressRange& range) {
-  for (int bit = 0; bit < range.length; bit += 8) {
-    const int bits = std::min(8, range.length - bit);
-    const auto mask = std::uint8_t(0xff << (8 - bits));
-    const auto at = std::size_t(bit / 8);
-    if ((entry.bytes[at] & mask) != (range.prefix[at] & mask)) return false;
-  }
-  return true;
-}
-
 // Larger is better; 0: not usable.
 int rank(const GidEntry& entry, const GidWishes& wishes) {
   if (is_zero(entry) || entry.type != GidType::roce_v2 || is_link_local(entry)) return 0;
@@ -105,6 +95,20 @@ std::string describe(const GidEntry& entry) {
                      : entry.type == GidType::roce_v1 ? "RoCE v1"
                                                       : "type unreadable";
   return text::format("GID[{}] = {} ({})", entry.index, address_text(entry), type);
+}
+
+bool in_range(const GidEntry& entry, const AddressRange& range) {
+  for (int bit = 0; bit < range.length; bit += 8) {
+    const int bits = std::min(8, range.length - bit);
+    const auto mask = std::uint8_t(0xff << (8 - bits));
+    const auto at = std::size_t(bit / 8);
+    if ((entry.bytes[at] & mask) != (range.prefix[at] & mask)) return false;
+  }
+  return true;
+}
+
+AddressRange subnet_of(const GidEntry& entry, int prefix_length) {
+  return {entry.bytes, prefix_length + (is_ipv4(entry) ? kMappedBits : 0)};
 }
 
 Result<AddressRange> parse_range(const std::string& text) {

@@ -39,6 +39,10 @@ struct GidWishes {
 // "198.51.100.0/24", "2001:db8::/32".
 Result<AddressRange> parse_range(const std::string& text);
 
+bool in_range(const GidEntry& entry, const AddressRange& range);
+// `prefix_length`: of an address of the entry's family, 24 for 192.0.2.10/24.
+AddressRange subnet_of(const GidEntry& entry, int prefix_length);
+
 // The best entry for RoCE v2: an IPv4 address before a global or unique local IPv6 one (the other way round with
 // `ipv6`); link-local addresses never by themselves. `place` is "mlx5_0:1", for the message.
 Result<GidEntry> choose_gid(const std::vector<GidEntry>& table, const GidWishes& wishes, const std::string& place);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <memory>
 
@@ -75,6 +76,22 @@ int reluctance(const Interface& interface) {
          (is_of_containers(interface.name) ? 1 : 0);
 }
 
+int ones(const sockaddr* netmask) {
+  if (!netmask) return 0;
+  if (netmask->sa_family != AF_INET6)
+    return std::popcount(reinterpret_cast<const sockaddr_in*>(netmask)->sin_addr.s_addr);
+  int bits = 0;
+  for (const unsigned char byte : reinterpret_cast<const sockaddr_in6*>(netmask)->sin6_addr.s6_addr)
+    bits += std::popcount(byte);
+  return bits;
+}
+
+bool is_address_of(const GidEntry& gid, const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET6) return std::memcmp(gid.bytes.data(), &ipv6(address).sin6_addr, 16) == 0;
+  const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(address).sin_addr;
+  return is_ipv4(gid) && std::memcmp(gid.bytes.data() + 12, &ipv4, sizeof ipv4) == 0;
+}
+
 }  // namespace
 
 std::vector<Interface> list_interfaces() {
@@ -89,11 +106,18 @@ std::vector<Interface> list_interfaces() {
     Interface interface;
     interface.name = entry->ifa_name;
     std::memcpy(&interface.address, entry->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+    interface.prefix_length = ones(entry->ifa_netmask);
     interface.up = (entry->ifa_flags & IFF_UP) != 0;
     interface.loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0;
     out.push_back(interface);
   }
   return out;
+}
+
+int prefix_length(const std::vector<Interface>& interfaces, const GidEntry& gid) {
+  const auto found = std::find_if(interfaces.begin(), interfaces.end(),
+                                  [&](const Interface& interface) { return is_address_of(gid, interface.address); });
+  return found == interfaces.end() ? 0 : found->prefix_length;
 }
 
 Result<Interface> choose_interface(const std::vector<Interface>& interfaces, const InterfaceWishes& wishes) {

@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "common/result/result.h"
+#include "net_plugin/devices/gid.h"
 
 namespace weft::devices {
 
 struct Interface {
   std::string name;
   sockaddr_storage address{};
+  int prefix_length = 0;
   bool up = true;
   bool loopback = false;
 };
@@ -24,6 +26,9 @@ struct InterfaceWishes {
 };
 
 std::vector<Interface> list_interfaces();
+
+// Of the interface that has the GID's address, 24 for 192.0.2.10/24; 0 where none has.
+int prefix_length(const std::vector<Interface>& interfaces, const GidEntry& gid);
 
 // The first that fits; of several, loopback comes last, then link-local addresses, then what containers have. A filter
 // that only excludes makes none of them better (F81).

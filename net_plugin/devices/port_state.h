@@ -15,6 +15,7 @@ struct PortState {
   int speed_mbps = 0;
   ibv_mtu path_mtu = IBV_MTU_1024;
   GidEntry gid;
+  int prefix_length = 0;  // of the GID's address in its subnet; 0: not known
   std::optional<Error> unusable;
 };
 

@@ -22,6 +22,7 @@ constexpr std::size_t kHandleAddress = 32;
 static_assert(sizeof(sockaddr_in6) == 28);
 constexpr std::size_t kConnectingSide = 112;  // from here on the handle is for the connecting side's own use
 constexpr std::size_t kMostPaths = 1024;      // of one message
+constexpr std::uint16_t kPrefixLengthsSince = 2;
 
 bool is_link_local(const Gid& gid) {
   return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
@@ -187,6 +188,8 @@ std::vector<std::byte> encode_hello(const Hello& hello) {
     writer.u32(device.ring_key);
   }
   write_offers(writer, hello.offers);
+  for (const PeerDevice& device : hello.devices)
+    writer.u8(device.prefix_length);
   return encode_frame(MessageType::hello, writer.take());
 }
 
@@ -230,6 +233,14 @@ Result<Hello> decode_hello(const Frame& frame, std::size_t own_devices) {
   auto offers = read_offers(reader, devices, own_devices);
   if (!offers) return offers.take_error();
   hello.offers = offers.take();
+  if (hello.wire_version >= kPrefixLengthsSince) {
+    for (PeerDevice& device : hello.devices) {
+      device.prefix_length = reader.u8();
+      const int longest = is_mapped_ipv4(device.gid) ? 32 : 128;
+      if (device.prefix_length > longest)
+        return Error{text::format("a peer with a prefix of {} bits", device.prefix_length), {}, 0, {}};
+    }
+  }
   const bool newer = hello.wire_version > kWireVersion;  // may have fields that this version does not know
   if (!(newer ? reader.complete() : reader.exact())) return Error{"a handshake message of the wrong length", {}, 0, {}};
   return hello;

@@ -15,7 +15,7 @@
 
 namespace weft::setup {
 
-inline constexpr std::uint16_t kWireVersion = 1;        // spoken
+inline constexpr std::uint16_t kWireVersion = 2;        // spoken; 2: prefix lengths
 inline constexpr std::uint16_t kOldestWireVersion = 1;  // understood
 inline constexpr std::size_t kMaxFrame = 64 * 1024;
 inline constexpr std::size_t kFrameHeader = 12;
@@ -75,7 +75,8 @@ struct PeerDevice {
   std::uint8_t gid_version = 0;  // 1: RoCE v1, 2: RoCE v2
   std::uint8_t path_mtu = 0;     // enum ibv_mtu
   std::uint32_t speed_mbps = 0;
-  std::uint32_t ring_key = 0;  // sender: of its clear-to-send ring
+  std::uint32_t ring_key = 0;      // sender: of its clear-to-send ring
+  std::uint8_t prefix_length = 0;  // of its address in its subnet; 0: not known
 };
 using PeerDevices = std::vector<PeerDevice>;
 

@@ -4,12 +4,15 @@
 
 namespace weft::setup {
 
-PortWatch::PortWatch(const devices::Port& port, devices::GidWishes wishes, devices::FileTree sysfs)
+PortWatch::PortWatch(const devices::Port& port, devices::GidWishes wishes, devices::FileTree sysfs, ListInterfaces interfaces)
     : device_(port.device),
       port_(port.port),
       wishes_(std::move(wishes)),
       sysfs_(std::move(sysfs)),
-      state_(static_cast<const devices::PortState&>(port)) {}
+      interfaces_(std::move(interfaces)),
+      state_(static_cast<const devices::PortState&>(port)) {
+  state_.prefix_length = devices::prefix_length(interfaces_(), state_.gid);
+}
 
 devices::PortState PortWatch::now() const {
   std::lock_guard lock(mutex_);
@@ -23,6 +26,7 @@ std::optional<std::string> PortWatch::refresh(verbs::Verbs& verbs, ibv_context* 
   if (verbs.query_port(context, port_, &attributes) != 0 || attributes.state != IBV_PORT_ACTIVE) return std::nullopt;
   devices::PortState found =
       devices::port_state(verbs, context, attributes, devices::Sysfs(sysfs_, device_), port_, wishes_);
+  found.prefix_length = devices::prefix_length(interfaces_(), found.gid);
   std::lock_guard lock(mutex_);
   const auto line = devices::describe_change(text::format("{}:{}", device_, port_), state_, found);
   state_ = std::move(found);

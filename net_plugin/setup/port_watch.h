@@ -4,21 +4,25 @@
 // Threads: any.
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "net_plugin/devices/discovery.h"
+#include "net_plugin/devices/interfaces.h"
 
 namespace weft::setup {
 
 // Of a connection's devices, in their order.
 using PortStates = std::vector<devices::PortState>;
 
+using ListInterfaces = std::function<std::vector<devices::Interface>()>;
+
 class PortWatch {
  public:
-  PortWatch(const devices::Port& port, devices::GidWishes wishes, devices::FileTree sysfs);
+  PortWatch(const devices::Port& port, devices::GidWishes wishes, devices::FileTree sysfs, ListInterfaces interfaces);
 
   devices::PortState now() const;
   // Asks the port again. A line for the log where new connections find something else.
@@ -29,6 +33,7 @@ class PortWatch {
   const std::uint8_t port_;
   const devices::GidWishes wishes_;
   const devices::FileTree sysfs_;
+  const ListInterfaces interfaces_;
 
   std::mutex refreshing_;
   mutable std::mutex mutex_;  // of what follows

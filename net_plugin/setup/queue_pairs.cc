@@ -6,6 +6,7 @@
 
 #include "common/nccl_abi/net_types.h"
 #include "common/text/format.h"
+#include "net_plugin/devices/rails.h"
 #include "net_plugin/paths/source_port.h"
 #include "net_plugin/setup/verbs_hint.h"
 #include "net_plugin/transfer/sender.h"
@@ -151,6 +152,12 @@ PathPlace path_place(std::size_t index, std::size_t devices, std::size_t peer_de
   return {std::uint8_t(index % devices), std::uint8_t(index % peer_devices)};
 }
 
+std::string rails_of(const OpenDevice& device, const devices::PortState& here, const PeerDevice& there) {
+  devices::GidEntry gid;
+  gid.bytes = there.gid;
+  return devices::describe_rails({device.name(), here.gid, here.prefix_length}, {there.name, gid, there.prefix_length});
+}
+
 Result<ReceiveQueues> plan_receive_queues(const std::vector<std::shared_ptr<OpenDevice>>& devices) {
   ReceiveQueues plan;
   plan.shared = std::all_of(devices.begin(), devices.end(), [](const auto& one) { return one->port().max_srq > 0; });
@@ -269,6 +276,8 @@ void Batch::take_extensions(const PathOffers& peer) {
 
 Result<void> Batch::connect(const Options& options, const PortStates& here, const PeerDevices& peer,
                             const PathOffers& offers) {
+  here_ = here;
+  peers_ = peer;
   for (std::size_t i = 0; i < made_.paths.size(); i++) {
     transfer::DataPath& path = made_.paths[i];
     if (offers.paths[i].device != path.peer_device || offers.paths[i].peer_device != path.device) {
@@ -287,7 +296,11 @@ Result<void> Batch::connect(const Options& options, const PortStates& here, cons
     target.gid = there.gid;
     target.path_mtu = std::min(here[path.device].path_mtu, ibv_mtu(there.path_mtu));
     path.peer_port = offers.paths[i].port;
-    if (auto ready = make_ready(device, path.qp.get(), options, target); !ready) return ready;
+    if (auto ready = make_ready(device, path.qp.get(), options, target); !ready) {
+      Error error = ready.take_error();
+      error.hint += "; " + rails_of(device, here[path.device], there);
+      return error;
+    }
     // What the two devices have in common is known now; the connecting side is told (ibv_query_ece(3)).
     ibv_ece& extensions = own_[i].extensions;
     if (role_ == Role::receiver && extensions.vendor_id != 0 &&
@@ -335,6 +348,11 @@ Result<bool> Batch::continue_proof() {
         Error error =
             transfer::completion_error(completions[i], made_.paths, on.verbs(), on.name(), on.port().vendor_id);
         error.what = "the first write did not arrive: " + error.what;
+        const auto path = std::find_if(made_.paths.begin(), made_.paths.end(), [&](const transfer::DataPath& one) {
+          return one.qp->qp_num == completions[i].qp_num;
+        });
+        if (path != made_.paths.end())
+          error.hint += "; " + rails_of(on, here_[path->device], peers_[path->peer_device]);
         return error;
       }
       proven_++;

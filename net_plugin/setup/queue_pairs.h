@@ -33,6 +33,9 @@ struct PathPlace {
 };
 PathPlace path_place(std::size_t index, std::size_t devices, std::size_t peer_devices);
 
+// Which rails the two ends of a path are on, for the message where they don't reach each other.
+std::string rails_of(const OpenDevice& device, const devices::PortState& here, const PeerDevice& there);
+
 class Batch {
  public:
   // Creates completion queues and queue pairs (RESET -> INIT), one path for each of `ports`, the first of which has
@@ -70,6 +73,8 @@ class Batch {
   std::vector<verbs::MemoryRegion> proof_regions_;  // by device
   transfer::PathBatch made_;
   std::vector<PathOffer> own_;
+  PortStates here_;    // since connect()
+  PeerDevices peers_;  // the same
   std::size_t proven_ = 0;
 };
 

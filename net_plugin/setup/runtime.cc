@@ -98,6 +98,7 @@ std::unique_ptr<Runtime> Runtime::create(Result<std::unique_ptr<verbs::Verbs>> v
     runtime->trouble_ = made.take_error();
   runtime->find_driver_ = std::move(around.find_driver);
   runtime->sysfs_ = around.sysfs.root().string();
+  runtime->interfaces_ = around.interfaces;
   const devices::GpuTrial trial(runtime->find_driver_ ? runtime->find_driver_() : nullptr);
   devices::Discovery found = runtime->verbs_ ? devices::discover(*runtime->verbs_, wishes, around.sysfs, &trial)
                                              : devices::discover_without_verbs(verbs.error(), wishes, around.sysfs);
@@ -107,7 +108,7 @@ std::unique_ptr<Runtime> Runtime::create(Result<std::unique_ptr<verbs::Verbs>> v
   runtime->ports_ = std::move(found.ports);
   runtime->open_.resize(runtime->ports_.size());
   for (const devices::Port& port : runtime->ports_)
-    runtime->watches_.push_back(std::make_shared<PortWatch>(port, wishes.gid, around.sysfs));
+    runtime->watches_.push_back(std::make_shared<PortWatch>(port, wishes.gid, around.sysfs, around.interfaces));
   runtime->devices_ = std::make_unique<NetDevices>(runtime->ports_, merge_cards && settings.ib_merge_nics);
   for (std::size_t i = 0; i < runtime->ports_.size(); i++) {
     const devices::Port& port = runtime->ports_[i];
@@ -248,8 +249,7 @@ Result<Runtime::Listening> Runtime::listen(int device, void* handle) {
   if (!thread) return thread.take_error();
   auto setup = session_setup(device, *thread);
   if (!setup) return setup.take_error();
-  auto interface =
-      devices::choose_interface(devices::list_interfaces(), {settings_.socket_ifname, settings_.socket_family});
+  auto interface = devices::choose_interface(interfaces_(), {settings_.socket_ifname, settings_.socket_family});
   if (!interface) return interface.take_error();
   Handle out;
   out.address = interface->address;
@@ -291,8 +291,8 @@ Result<Runtime::Connecting> Runtime::connect(int device, const void* handle, int
   if (auto able = usable(device); !able) return unable(able.take_error());
   if (!peer) return peer.take_error();
   if (devices::has_scope(peer->address)) {
-    peer->address = devices::with_own_scope(peer->address, devices::list_interfaces(),
-                                            {settings_.socket_ifname, settings_.socket_family});
+    peer->address =
+        devices::with_own_scope(peer->address, interfaces_(), {settings_.socket_ifname, settings_.socket_family});
   }
   auto thread = control();
   if (!thread) return thread.take_error();

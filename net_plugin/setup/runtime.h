@@ -35,6 +35,7 @@ struct Surroundings {
   std::unique_ptr<verbs::ConnectionManager> manager;  // null where librdmacm is not there
   // The CUDA driver that the process uses, null where it uses none; may be empty.
   std::function<std::unique_ptr<devices::CudaDriver>()> find_driver;
+  ListInterfaces interfaces = devices::list_interfaces;
 };
 
 class Runtime {
@@ -91,6 +92,7 @@ class Runtime {
   std::unique_ptr<verbs::ConnectionManager> manager_;
   std::function<std::unique_ptr<devices::CudaDriver>()> find_driver_;
   std::string sysfs_;
+  ListInterfaces interfaces_;
   settings::Settings settings_;
   Options options_;
   std::optional<Error> trouble_;  // makes every listen and connect fail

@@ -124,9 +124,11 @@ bool Session::advance(short events, TimePoint now) {
   if (state_ == State::over) return false;
   if (state_ == State::connecting && now > deadline_) return fail(not_reached(ETIMEDOUT));
   if (state_ != State::watching && now > deadline_) {
+    const std::string between = peer_hello_ ? "; " + rails(0) : "";
     return fail(system_error(text::format("no answer from {} within {} ms ({})", peer_name(),
                                           setup_.options.connect_timeout.count(), step_name()),
-                             0, setup_.device_name, "is the peer alive? WEFT_CONNECT_TIMEOUT_MS sets the time"));
+                             0, setup_.device_name,
+                             "is the peer alive? WEFT_CONNECT_TIMEOUT_MS sets the time" + between));
   }
   if (state_ == State::connecting) return events == 0 || finish_connect();
   if ((events & POLLOUT) != 0 && !flush_output()) return false;
@@ -159,10 +161,18 @@ const char* Session::step_name() const {
 
 std::string Session::peer_name() const {
   if (!peer_hello_) return peer_address_;
-  std::string devices;
-  for (const PeerDevice& device : peer_hello_->devices)
-    devices += (devices.empty() ? "" : "+") + device.name;
-  return text::format("{} {} (process {}, {})", peer_hello_->host, devices, peer_hello_->process, peer_address_);
+  std::string names;
+  for (const PeerDevice& device : peer_hello_->devices) {
+    devices::GidEntry gid;
+    gid.bytes = device.gid;
+    names += text::format("{}{} {}", names.empty() ? "" : "+", device.name, devices::address_text(gid));
+  }
+  return text::format("{} {} (process {}, {})", peer_hello_->host, names, peer_hello_->process, peer_address_);
+}
+
+std::string Session::rails(std::size_t pair) const {
+  const PathPlace place = path_place(pair, setup_.devices.size(), peer_hello_->devices.size());
+  return rails_of(*setup_.devices[place.device], here_[place.device], peer_hello_->devices[place.peer_device]);
 }
 
 // The cause is mostly between the hosts, and then neither side's log has more than this.
@@ -241,7 +251,7 @@ Hello Session::my_hello() const {
     const devices::PortState& port = here_[i];
     hello.devices.push_back({setup_.devices[i]->name(), IBV_LINK_LAYER_ETHERNET, port.gid.bytes, 2,
                              std::uint8_t(port.path_mtu), std::uint32_t(port.speed_mbps),
-                             ring_ ? ring_->remote_key(i) : 0});
+                             ring_ ? ring_->remote_key(i) : 0, std::uint8_t(port.prefix_length)});
   }
   if (batch_) hello.offers = batch_->offers();
   return hello;
@@ -342,7 +352,7 @@ bool Session::handle_hello(const Frame& frame) {
     const PathPlace place = path_place(i, setup_.devices.size(), peer_hello_->devices.size());
     auto resolution =
         setup_.resolve(place.device, here_[place.device].gid.bytes, peer_hello_->devices[place.peer_device].gid, now);
-    if (resolution) resolutions_.push_back(std::move(resolution));
+    if (resolution) resolutions_.push_back({std::move(resolution), rails(i)});
   }
   state_ = State::resolving;
   return resolve(now);
@@ -351,14 +361,14 @@ bool Session::handle_hello(const Frame& frame) {
 // Until the peer's addresses are known to be reached.
 bool Session::resolve(TimePoint now) {
   for (auto one = resolutions_.begin(); one != resolutions_.end();) {
-    const auto done = (*one)->step(now);
+    const auto done = one->way->step(now);
     if (!done) {
       ++one;
       continue;
     }
-    if (!*done) return refuse(done->error().text());
-    if (setup_.remark && !(*one)->remark().empty()) setup_.remark((*one)->remark());
-    setup_.resolved((*one)->from(), (*one)->to());
+    if (!*done) return refuse(text::format("{}; {}", done->error().text(), one->rails));
+    if (setup_.remark && !one->way->remark().empty()) setup_.remark(one->way->remark());
+    setup_.resolved(one->way->from(), one->way->to());
     one = resolutions_.erase(one);
   }
   return !resolutions_.empty() || connect_queue_pairs();

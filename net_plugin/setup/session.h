@@ -87,6 +87,10 @@ class Session final : public Task {
   void let_go() override;
 
  private:
+  struct Resolving {
+    std::unique_ptr<AddressResolution> way;
+    std::string rails;
+  };
   enum class State { connecting, hello, resolving, ready, proving, watching, over };
 
   Session(SessionSetup setup, Role role);
@@ -118,6 +122,7 @@ class Session final : public Task {
   bool fail(Error error);
   Hello my_hello() const;
   std::string peer_name() const;
+  std::string rails(std::size_t pair) const;
   const char* step_name() const;
   Error not_reached(int code) const;
 
@@ -138,7 +143,7 @@ class Session final : public Task {
   std::optional<Batch> batch_;
   std::optional<transfer::ClearToSendRing> ring_;
   std::optional<Hello> peer_hello_;
-  std::vector<std::unique_ptr<AddressResolution>> resolutions_;  // that have not finished
+  std::vector<Resolving> resolutions_;  // that have not finished
   bool proven_ = false;
   bool peer_proven_ = false;
   std::optional<paths::PathShare> share_;  // connecting side

@@ -48,7 +48,7 @@ std::string ready_to_receive_hint(int code, const std::string& from, const std::
   const std::string look = text::format("try: ip route get {} from {}", to, from);
   switch (code) {
     case ETIMEDOUT:
-      return text::format("the peer's address could not be resolved in time; {}. Are both on the same rail?", look);
+      return "the peer's address could not be resolved in time; " + look;
     case ENETUNREACH:
       return "there is no route to the peer; " + look;
     case EHOSTUNREACH:

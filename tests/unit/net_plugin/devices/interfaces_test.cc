@@ -108,5 +108,26 @@ TEST(Interfaces, F83_WhatMatchesNothingIsShownAsItWasRead) {
   EXPECT_THAT(chosen(all, "", "AF_INET6"), AllOf(HasSubstr("with an address of AF_INET6"), Not(HasSubstr("read as"))));
 }
 
+TEST(Interfaces, F26_TheSubnetOfAGidIsThatOfItsInterface) {
+  std::vector<Interface> all = {interface("ens1", "198.51.100.4"), interface("ens2", "2001:db8::4")};
+  all[0].prefix_length = 24;
+  all[1].prefix_length = 64;
+  GidEntry gid;
+  gid.bytes = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 198, 51, 100, 4};
+  EXPECT_EQ(prefix_length(all, gid), 24);
+  gid.bytes[15] = 5;
+  EXPECT_EQ(prefix_length(all, gid), 0);
+  gid.bytes = {0x20, 0x01, 0x0d, 0xb8};
+  gid.bytes[15] = 4;
+  EXPECT_EQ(prefix_length(all, gid), 64);
+}
+
+// Every host has loopback, and its netmask is known.
+TEST(Interfaces, F26_TheKernelsNetmasksAreRead) {
+  GidEntry loopback;
+  loopback.bytes = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
+  EXPECT_EQ(prefix_length(list_interfaces(), loopback), 8);
+}
+
 }  // namespace
 }  // namespace weft::devices

@@ -575,6 +575,7 @@ ibv_qp* FakeVerbs::create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
 int FakeVerbs::modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   std::lock_guard lock(nic_->mutex);
   if ((mask & IBV_QP_DEST_QPN) != 0) ours<QueuePair>(qp).peer = attributes->dest_qp_num;
+  if (attributes->qp_state == IBV_QPS_RTR && ready_to_receive_error != 0) return ready_to_receive_error;
   if ((mask & IBV_QP_AV) != 0) {
     nic_->traffic_classes.push_back(attributes->ah_attr.grh.traffic_class);
     nic_->destinations.push_back(attributes->ah_attr.grh.dgid);

@@ -103,6 +103,7 @@ class FakeVerbs final : public verbs::Verbs {
   bool has_dmabuf() const override { return true; }
   // Memory from here on, to its end, is a GPU's.
   std::uint64_t gpu_memory = ~std::uint64_t(0);
+  int ready_to_receive_error = 0;  // of every queue pair on its way to RTR
   // So much of it can be registered at a time: the next byte is ENOMEM.
   std::size_t gpu_window = ~std::size_t(0);
   ibv_cq* create_cq(ibv_context* context, int entries) override;

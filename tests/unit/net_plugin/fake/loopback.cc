@@ -41,7 +41,7 @@ Loopback::Loopback(settings::Settings settings, const LoopbackShape& shape,
                                      std::lock_guard lock(log_mutex_);
                                      log_ += text + '\n';
                                    },
-                                   {sysfs_.root(), std::move(manager), shape.find_driver});
+                                   {sysfs_.root(), std::move(manager), shape.find_driver, shape.interfaces});
   const auto device = [&](int count) {
     std::vector<int> members;
     for (int i = 0; i < count; i++)

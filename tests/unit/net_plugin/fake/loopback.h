@@ -28,6 +28,7 @@ struct LoopbackShape {
   ibv_ece extensions{};
   std::int64_t connect_timeout_ms = 5000;
   std::function<std::unique_ptr<devices::CudaDriver>()> find_driver = {};
+  setup::ListInterfaces interfaces = devices::list_interfaces;
   ibv_ece extensions_of_last{};  // of the last device, where it can less
 };
 

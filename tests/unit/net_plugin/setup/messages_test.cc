@@ -26,6 +26,7 @@ Hello sample() {
   device.gid_version = 2;
   device.path_mtu = 5;
   device.ring_key = 0x77;
+  device.prefix_length = 24;
   hello.devices = {device};
   hello.offers.proof_address = 0x1000;
   hello.offers.proof_keys = {9};
@@ -48,6 +49,7 @@ TEST(Messages, AHelloSurvivesTheWire) {
   EXPECT_EQ(back->ring_address, 0x123456789abcu);
   ASSERT_EQ(back->devices.size(), 1u);
   EXPECT_EQ(back->devices[0].ring_key, 0x77u);
+  EXPECT_EQ(back->devices[0].prefix_length, 24);
   ASSERT_EQ(back->offers.paths.size(), 2u);
   EXPECT_EQ(back->offers.paths[1].port, 65535);
   EXPECT_EQ(back->offers.paths[0].extensions.options, 2u);
@@ -93,6 +95,29 @@ TEST(Messages, AnotherWireVersionIsNamed) {
   hello.wire_version = 9;
   hello.oldest_wire_version = 8;
   EXPECT_THAT(round_trip(encode_hello(hello)).error().text(), HasSubstr("Weft 1.2.3 (wire versions 8 to 9)"));
+}
+
+// A peer of the release before says nothing of prefix lengths, which come last.
+TEST(Messages, AHelloOfWireVersionOneIsUnderstood) {
+  Hello hello = sample();
+  hello.wire_version = 1;
+  std::vector<std::byte> bytes = encode_hello(hello);
+  Frame frame = **take_frame(bytes);
+  frame.payload.pop_back();
+  auto back = decode_hello(frame, 1);
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->devices[0].prefix_length, 0);
+  EXPECT_EQ(back->offers.paths[1].port, 65535);
+}
+
+TEST(Messages, APrefixLongerThanItsAddressIsAnError) {
+  Hello hello = sample();
+  hello.devices[0].prefix_length = 33;
+  EXPECT_THAT(round_trip(encode_hello(hello)).error().text(), HasSubstr("a prefix of 33 bits"));
+  hello.devices[0].gid[0] = 0x20;
+  EXPECT_TRUE(round_trip(encode_hello(hello)));
+  hello.devices[0].prefix_length = 129;
+  EXPECT_FALSE(round_trip(encode_hello(hello)));
 }
 
 TEST(Messages, ObjectionsNameBothSides) {
