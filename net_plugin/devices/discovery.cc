@@ -112,7 +112,7 @@ class Search {
 
   void read_port(ibv_context* context, const ibv_device_attr& attributes, const Sysfs& sysfs, const std::string& name,
                  int number) {
-    ibv_port_attr state{};
+    verbs::PortAttributes state{};
     const std::string place = text::format("{}:{}", name, number);
     const int failed = verbs_->query_port(context, std::uint8_t(number), &state);
     // By link layer, never by LID: some RoCE NICs have one (F22).
@@ -141,7 +141,7 @@ class Search {
     if (failed != 0)
       port.unusable = system_error("ibv_query_port failed", failed, place);
     else
-      static_cast<PortState&>(port) = port_state(*verbs_, context, state, sysfs, number, wishes_.gid);
+      static_cast<PortState&>(port) = port_state(*verbs_, context, state, sysfs, number, wishes_.gid, found_.warnings);
     candidate.physical_function = sysfs.physical_function();
     candidates_.push_back(std::move(candidate));
   }

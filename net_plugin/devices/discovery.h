@@ -47,6 +47,7 @@ struct Discovery {
   // With a usable port among them, only usable ones. Otherwise all RoCE ports that were asked for, each with the reason
   // why it can't be used: then listen and connect fail with it, instead of the rank moving to another transport alone.
   std::vector<Port> ports;
+  std::vector<std::string> warnings;
   std::vector<std::string> remarks;  // one line for each port left out, and surprises of the selection
   std::optional<Error> trouble;      // of the selection as a whole
 };

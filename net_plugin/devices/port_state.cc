@@ -25,7 +25,7 @@ std::vector<GidEntry> read_gids(verbs::Verbs& verbs, ibv_context* context, const
   return table;
 }
 
-Result<GidEntry> find_gid(verbs::Verbs& verbs, ibv_context* context, const ibv_port_attr& attributes,
+Result<GidEntry> find_gid(verbs::Verbs& verbs, ibv_context* context, const verbs::PortAttributes& attributes,
                           const Sysfs& sysfs, int port, const GidWishes& wishes) {
   const std::string place = text::format("{}:{}", sysfs.device(), port);
   if (attributes.state != IBV_PORT_ACTIVE)
@@ -38,16 +38,30 @@ Result<GidEntry> find_gid(verbs::Verbs& verbs, ibv_context* context, const ibv_p
   return gid;
 }
 
+// The kernel has a name for every speed, while the code may be one that the library or we don't know yet, and one of
+// more than 8 bits is cut off where only 8 are passed on (F65).
+int find_speed(const verbs::PortAttributes& attributes, const Sysfs& sysfs, int port,
+               std::vector<std::string>& warnings) {
+  const int known = speed_mbps(attributes.speed_code(), attributes.active_width);
+  if (known != 0 || attributes.state != IBV_PORT_ACTIVE) return known;
+  const auto rate = sysfs.rate_mbps(port);
+  warnings.push_back(text::format("{}:{}: unknown speed code {} (width code {}); {}", sysfs.device(), port,
+                                  attributes.speed_code(), attributes.active_width,
+                                  rate ? text::format("using sysfs rate {} Mbit/s", *rate)
+                                       : "sysfs has no rate either, the port counts as one without a speed"));
+  return rate.value_or(0);
+}
+
 std::string index_and_address(const GidEntry& gid) {
   return text::format("index {} {}", gid.index, address_text(gid));
 }
 
 }  // namespace
 
-PortState port_state(verbs::Verbs& verbs, ibv_context* context, const ibv_port_attr& attributes, const Sysfs& sysfs,
-                     int port, const GidWishes& wishes) {
+PortState port_state(verbs::Verbs& verbs, ibv_context* context, const verbs::PortAttributes& attributes,
+                     const Sysfs& sysfs, int port, const GidWishes& wishes, std::vector<std::string>& warnings) {
   PortState state;
-  state.speed_mbps = speed_mbps(attributes.active_speed, attributes.active_width);
+  state.speed_mbps = find_speed(attributes, sysfs, port, warnings);
   state.path_mtu = attributes.active_mtu;
   auto gid = find_gid(verbs, context, attributes, sysfs, port, wishes);
   if (gid)
@@ -76,9 +90,9 @@ std::optional<std::string> describe_change(const std::string& place, const PortS
                       after.unusable ? "fail: " + after.unusable->text() : "use it");
 }
 
-int speed_mbps(std::uint8_t active_speed, std::uint8_t active_width) {
+int speed_mbps(std::uint32_t speed_code, std::uint8_t active_width) {
   int lane = 0, lanes = 0;
-  switch (active_speed) {
+  switch (speed_code) {
     case 1:
       lane = 2'500;
       break;
@@ -100,6 +114,9 @@ int speed_mbps(std::uint8_t active_speed, std::uint8_t active_width) {
       break;
     case 128:
       lane = 100'000;
+      break;
+    case 256:
+      lane = 200'000;
       break;
     default:
       break;

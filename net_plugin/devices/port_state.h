@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/result/result.h"
 #include "net_plugin/devices/gid.h"
@@ -19,15 +20,15 @@ struct PortState {
   std::optional<Error> unusable;
 };
 
-// Of a port that has just been queried; reads its GID table.
-PortState port_state(verbs::Verbs& verbs, ibv_context* context, const ibv_port_attr& attributes, const Sysfs& sysfs,
-                     int port, const GidWishes& wishes);
+// Of a port that has just been queried; reads its GID table. `warnings`: gets a line where its speed is not known.
+PortState port_state(verbs::Verbs& verbs, ibv_context* context, const verbs::PortAttributes& attributes,
+                     const Sysfs& sysfs, int port, const GidWishes& wishes, std::vector<std::string>& warnings);
 
 // What new connections have to expect of it, for the log: nothing where they find what they found before. `place`:
 // "mlx5_0:1".
 std::optional<std::string> describe_change(const std::string& place, const PortState& before, const PortState& after);
 
 // Mbit/s of ibv_query_port(3)'s codes; 0 where a code is not known.
-int speed_mbps(std::uint8_t active_speed, std::uint8_t active_width);
+int speed_mbps(std::uint32_t speed_code, std::uint8_t active_width);
 
 }  // namespace weft::devices

@@ -46,6 +46,15 @@ std::vector<int> Sysfs::ethernet_ports() const {
   return ports;
 }
 
+std::optional<int> Sysfs::rate_mbps(int number) const {
+  const std::string line = files_.first_line(port(number) / "rate").value_or("");
+  double rate = 0;
+  const auto [stopped, wrong] = std::from_chars(line.data(), line.data() + line.size(), rate);
+  const std::string unit = line.substr(std::size_t(stopped - line.data()));
+  if (wrong != std::errc() || unit.rfind(" Gb/sec", 0) != 0 || !(rate > 0 && rate < 1e6)) return std::nullopt;
+  return int(rate * 1000 + 0.5);
+}
+
 bool Sysfs::knows_gid_types(int number) const {
   return files_.is_folder(port(number) / "gid_attrs/types");
 }

@@ -26,6 +26,8 @@ class Sysfs {
   bool is_iwarp() const;
   // Ports whose link layer is Ethernet, in order.
   std::vector<int> ethernet_ports() const;
+  // Mbit/s, of "400 Gb/sec (4X NDR)"; nothing where it can't be read.
+  std::optional<int> rate_mbps(int port) const;
   bool knows_gid_types(int port) const;
   GidType gid_type(int port, int index) const;
   // Whether device/net/ is there and empty: the interface is in another network namespace (F18).

@@ -168,9 +168,12 @@ void Control::run_calls() {
     if (number != numbers_.end()) watch(number->second, entries_[number->second]);
   }
   if (calls.empty()) return;
+  const std::size_t done = calls.size();
+  // Who called may be the last to hold the task now, and expects its descriptor to close with it.
+  calls.clear();
   {
     std::lock_guard lock(mutex_);
-    calls_done_ += calls.size();
+    calls_done_ += done;
   }
   called_.notify_all();
 }

@@ -102,6 +102,8 @@ std::unique_ptr<Runtime> Runtime::create(Result<std::unique_ptr<verbs::Verbs>> v
   const devices::GpuTrial trial(runtime->find_driver_ ? runtime->find_driver_() : nullptr);
   devices::Discovery found = runtime->verbs_ ? devices::discover(*runtime->verbs_, wishes, around.sysfs, &trial)
                                              : devices::discover_without_verbs(verbs.error(), wishes, around.sysfs);
+  for (const std::string& warning : found.warnings)
+    runtime->log_(LogLevel::warn, warning);
   for (const std::string& remark : found.remarks)
     runtime->log_(LogLevel::info, remark);
   if (found.trouble && !runtime->trouble_) runtime->trouble_ = std::move(found.trouble);

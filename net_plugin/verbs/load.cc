@@ -1,7 +1,6 @@
 #include <dlfcn.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "common/text/format.h"
 #include "net_plugin/verbs/shared_object.h"
@@ -63,10 +62,8 @@ class Loaded final : public Verbs {
   int query_device(ibv_context* context, ibv_device_attr* attributes) override {
     return call_.query_device(context, attributes);
   }
-  int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attributes) override {
-    // The exported function fills in the older, shorter structure only.
-    std::memset(attributes, 0, sizeof *attributes);
-    return call_.query_port(context, port, attributes);
+  int query_port(ibv_context* context, std::uint8_t port, PortAttributes* attributes) override {
+    return verbs::query_port(context, port, attributes, call_.query_port);
   }
   int query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) override {
     return call_.query_gid(context, port, index, gid);

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "common/result/result.h"
+#include "net_plugin/verbs/port_attributes.h"
 
 namespace weft::verbs {
 
@@ -26,7 +27,7 @@ class Verbs {
   virtual ibv_context* open_device(ibv_device* device) = 0;
   virtual int close_device(ibv_context* context) = 0;
   virtual int query_device(ibv_context* context, ibv_device_attr* attributes) = 0;
-  virtual int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attributes) = 0;
+  virtual int query_port(ibv_context* context, std::uint8_t port, PortAttributes* attributes) = 0;
   virtual int query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) = 0;
   virtual int get_async_event(ibv_context* context, ibv_async_event* event) = 0;
   virtual void ack_async_event(ibv_async_event* event) = 0;

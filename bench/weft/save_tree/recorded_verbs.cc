@@ -78,7 +78,7 @@ int RecordedVerbs::query_device(ibv_context* context, ibv_device_attr* attribute
   return device.query_error;
 }
 
-int RecordedVerbs::query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attributes) {
+int RecordedVerbs::query_port(ibv_context* context, std::uint8_t port, verbs::PortAttributes* attributes) {
   const DeviceAnswers& device = of(context->device);
   const auto known = device.ports.find(port);
   if (known == device.ports.end()) return EINVAL;
@@ -86,7 +86,9 @@ int RecordedVerbs::query_port(ibv_context* context, std::uint8_t port, ibv_port_
   if (known->second.query_error != 0) return known->second.query_error;
   attributes->state = ibv_port_state(known->second.state);
   attributes->link_layer = std::uint8_t(known->second.link_layer);
-  attributes->active_speed = std::uint8_t(known->second.active_speed);
+  // A code beyond 8 bits is in the other field.
+  attributes->active_speed = std::uint8_t(known->second.active_speed & 0xff);
+  attributes->wide_speed = std::uint32_t(known->second.active_speed);
   attributes->active_width = std::uint8_t(known->second.active_width);
   attributes->active_mtu = ibv_mtu(known->second.active_mtu);
   attributes->gid_tbl_len = known->second.gid_table_length;

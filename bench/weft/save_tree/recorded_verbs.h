@@ -18,7 +18,7 @@ class RecordedVerbs final : public Questions {
   ibv_context* open_device(ibv_device* device) override;
   int close_device(ibv_context*) override { return 0; }
   int query_device(ibv_context* context, ibv_device_attr* attributes) override;
-  int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attributes) override;
+  int query_port(ibv_context* context, std::uint8_t port, verbs::PortAttributes* attributes) override;
   int query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) override;
   ibv_pd* alloc_pd(ibv_context* context) override;
   int dealloc_pd(ibv_pd*) override { return 0; }

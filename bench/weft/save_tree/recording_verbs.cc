@@ -70,13 +70,13 @@ int RecordingVerbs::query_device(ibv_context* context, ibv_device_attr* attribut
   return 0;
 }
 
-int RecordingVerbs::query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attributes) {
+int RecordingVerbs::query_port(ibv_context* context, std::uint8_t port, verbs::PortAttributes* attributes) {
   PortAnswers& answer = of(context).ports[port];
   answer.query_error = asked_->query_port(context, port, attributes);
   if (answer.query_error != 0) return answer.query_error;
   answer.state = attributes->state;
   answer.link_layer = attributes->link_layer;
-  answer.active_speed = attributes->active_speed;
+  answer.active_speed = int(attributes->speed_code());
   answer.active_width = attributes->active_width;
   answer.active_mtu = attributes->active_mtu;
   answer.gid_table_length = attributes->gid_tbl_len;

@@ -20,7 +20,7 @@ class RecordingVerbs final : public Questions {
   ibv_context* open_device(ibv_device* device) override;
   int close_device(ibv_context* context) override;
   int query_device(ibv_context* context, ibv_device_attr* attributes) override;
-  int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attributes) override;
+  int query_port(ibv_context* context, std::uint8_t port, verbs::PortAttributes* attributes) override;
   int query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) override;
   ibv_pd* alloc_pd(ibv_context* context) override;
   int dealloc_pd(ibv_pd* pd) override;

@@ -63,7 +63,7 @@ PortAnswers read_port(json::Fields& fields) {
   port.query_error = number(fields, "query_error");
   port.state = number(fields, "state", 0, 255);
   port.link_layer = number(fields, "link_layer", 0, 255);
-  port.active_speed = number(fields, "active_speed", 0, 255);
+  port.active_speed = number(fields, "active_speed", 0, 1 << 20);
   port.active_width = number(fields, "active_width", 0, 255);
   port.active_mtu = number(fields, "active_mtu", 0, 255);
   port.gid_table_length = number(fields, "gid_table_length", 0, 65536);

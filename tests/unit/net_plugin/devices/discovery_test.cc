@@ -186,6 +186,52 @@ TEST(Discovery, SaysHowManyPortsAreTooMany) {  // F24
   EXPECT_THAT(found.remarks, Contains(HasSubstr("40 RDMA ports found, using the first 32")));
 }
 
+TEST(Discovery, F65_TheWiderSpeedCodeCounts) {
+  const FakeSysfs sysfs;
+  sysfs.device("mlx5_0", "0000:41:00.0");
+  DeviceDescription nic = device("mlx5_0");
+  nic.ports[0].active_speed = 128;
+  nic.ports[0].wide_speed = 256;
+  const Discovery found = find({nic}, sysfs);
+  EXPECT_EQ(found.ports.at(0).speed_mbps, 800'000);
+  EXPECT_THAT(found.warnings, IsEmpty());
+}
+
+// A code that nobody knows, and one that was cut off after 8 bits.
+TEST(Discovery, F65_AnUnknownSpeedIsTakenFromSysfsAndSaidOnce) {
+  for (const int code : {0, 3}) {
+    const FakeSysfs sysfs;
+    sysfs.device("mlx5_0", "0000:41:00.0");
+    sysfs.device("mlx5_1", "0000:42:00.0");
+    sysfs.write("class/infiniband/mlx5_0/ports/1/rate", "800 Gb/sec (4X XDR)");
+    DeviceDescription unknown = device("mlx5_0", 1), known = device("mlx5_1", 2);
+    unknown.ports[0].active_speed = std::uint8_t(code);
+    const Discovery found = find({unknown, known}, sysfs);
+    EXPECT_EQ(found.ports.at(0).speed_mbps, 800'000);
+    EXPECT_EQ(found.ports.at(1).speed_mbps, 100'000);
+    EXPECT_THAT(found.warnings, ElementsAre("mlx5_0:1: unknown speed code " + std::to_string(code) +
+                                            " (width code 2); using sysfs rate 800000 Mbit/s"));
+  }
+}
+
+TEST(Discovery, F65_RatesOfSysfsAreReadWhole) {
+  const std::vector<std::pair<std::string, int>> rates = {{"400 Gb/sec (4X NDR)", 400'000},
+                                                          {"2.5 Gb/sec (1X SDR)", 2'500},
+                                                          {"56 Gb/sec (4X FDR)", 56'000},
+                                                          {"400", 0},
+                                                          {"fast", 0},
+                                                          {"-1 Gb/sec", 0},
+                                                          {"1e300 Gb/sec", 0},
+                                                          {"nan Gb/sec", 0},
+                                                          {"10 Mb/sec", 0}};
+  for (const auto& [line, mbps] : rates) {
+    const FakeSysfs sysfs;
+    sysfs.write("class/infiniband/mlx5_0/ports/1/rate", line);
+    EXPECT_EQ(Sysfs(sysfs.root(), "mlx5_0").rate_mbps(1).value_or(0), mbps) << line;
+  }
+  EXPECT_FALSE(Sysfs({"/nowhere"}, "mlx5_0").rate_mbps(1));
+}
+
 TEST(Discovery, SpeedsFollowTheVerbsCodes) {
   EXPECT_EQ(speed_mbps(32, 2), 100'000);   // EDR x4
   EXPECT_EQ(speed_mbps(128, 2), 400'000);  // NDR x4

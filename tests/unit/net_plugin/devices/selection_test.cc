@@ -61,5 +61,16 @@ TEST(Speed, LanesTimesLaneSpeed) {
   EXPECT_EQ(speed_mbps(3, 2), 0);
 }
 
+TEST(Speed, F65_WideAndNewEncodings) {
+  EXPECT_EQ(speed_mbps(32, 2), 100'000);
+  EXPECT_EQ(speed_mbps(64, 2), 200'000);
+  EXPECT_EQ(speed_mbps(128, 2), 400'000);
+  EXPECT_EQ(speed_mbps(256, 2), 800'000);
+  EXPECT_EQ(speed_mbps(256, 16), 400'000);  // two lanes
+  EXPECT_EQ(speed_mbps(128, 16), 200'000);
+  EXPECT_EQ(speed_mbps(512, 2), 0);
+  EXPECT_EQ(speed_mbps(256, 3), 0);
+}
+
 }  // namespace
 }  // namespace weft::devices

@@ -408,7 +408,7 @@ int FakeVerbs::query_device(ibv_context* context, ibv_device_attr* attributes) {
   return 0;
 }
 
-int FakeVerbs::query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attributes) {
+int FakeVerbs::query_port(ibv_context* context, std::uint8_t port, verbs::PortAttributes* attributes) {
   std::lock_guard lock(nic_->mutex);
   const PortDescription& known = devices_[std::size_t(ours<Context>(context).index)]->description.ports.at(port - 1u);
   if (known.query_error != 0) return known.query_error;
@@ -418,6 +418,7 @@ int FakeVerbs::query_port(ibv_context* context, std::uint8_t port, ibv_port_attr
   attributes->lid = known.lid;
   attributes->active_mtu = attributes->max_mtu = known.mtu;
   attributes->active_speed = known.active_speed;
+  attributes->wide_speed = known.wide_speed;
   attributes->active_width = known.active_width;
   attributes->gid_tbl_len = int(known.gids.size());
   return 0;

@@ -24,6 +24,7 @@ struct PortDescription {
   ibv_mtu mtu = IBV_MTU_4096;
   std::uint8_t active_speed = 32;  // 25 Gbit/s a lane
   std::uint8_t active_width = 2;   // 4 lanes
+  std::uint32_t wide_speed = 0;
   std::vector<std::array<std::uint8_t, 16>> gids;
   int query_error = 0;
 };
@@ -87,7 +88,7 @@ class FakeVerbs final : public verbs::Verbs {
   ibv_context* open_device(ibv_device* device) override;
   int close_device(ibv_context* context) override;
   int query_device(ibv_context* context, ibv_device_attr* attributes) override;
-  int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attributes) override;
+  int query_port(ibv_context* context, std::uint8_t port, verbs::PortAttributes* attributes) override;
   int query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) override;
   int get_async_event(ibv_context* context, ibv_async_event* event) override;
   void ack_async_event(ibv_async_event* event) override;
