@@ -4,7 +4,8 @@
 
 namespace weft::setup {
 
-PortWatch::PortWatch(const devices::Port& port, devices::GidWishes wishes, devices::FileTree sysfs, ListInterfaces interfaces)
+PortWatch::PortWatch(const devices::Port& port, devices::GidWishes wishes, devices::FileTree sysfs,
+                     ListInterfaces interfaces)
     : device_(port.device),
       port_(port.port),
       wishes_(std::move(wishes)),

@@ -18,6 +18,7 @@ namespace weft::setup {
 namespace {
 
 using fake::Loopback;
+using fake::LoopbackShape;
 using testing::HasSubstr;
 using transfer::Progress;
 using transfer::Registration;
@@ -119,6 +120,52 @@ TEST(Connection, GivesTheSameSourcePortsInEveryRun) {
   EXPECT_EQ(first.size(), 24u);
   EXPECT_EQ(first, ports(1));
   EXPECT_NE(first, ports(2));
+}
+
+// One communicator waits on the GPU for seconds and polls nothing, with all that it can have under way: what another
+// one does is not the worse for it, with shared receive queues and without, with the incast limit used up and without
+// one.
+TEST(Connection, ACommunicatorThatNobodyPollsLeavesAnotherAlone) {
+  struct Case {
+    int max_srq;
+    std::int64_t incast_bytes;
+  };
+  for (const Case& one : {Case{1024, 0}, Case{0, 0}, Case{1024, 200'000}}) {
+    settings::Settings settings;
+    settings.incast_bytes = one.incast_bytes;
+    LoopbackShape shape;
+    shape.max_srq = one.max_srq;
+    Loopback loop(settings, shape);
+    auto silent = loop.connect();
+    ASSERT_TRUE(silent) << silent.error().text();
+    auto busy = loop.connect();
+    ASSERT_TRUE(busy) << busy.error().text();
+    constexpr std::size_t kSize = 100'000;
+    Buffers unused(kSize), buffers(kSize);
+    const Registration unused_from = loop.registration(unused.from.data(), kSize),
+                       unused_to = loop.registration(unused.to.data(), kSize),
+                       from = loop.registration(buffers.from.data(), kSize),
+                       to = loop.registration(buffers.to.data(), kSize);
+    int offered = 0;
+    for (int i = 0; i < 32; i++) {
+      Request *receive = nullptr, *send = nullptr;
+      const transfer::Receive offer{unused.to.data(), kSize, 0, &unused_to};
+      if (silent->second->receive(&offer, 1, &receive) != Progress::done) break;
+      ASSERT_EQ(silent->first->send(unused.from.data(), kSize, 0, unused_from, &send), Progress::done);
+      offered++;
+    }
+    EXPECT_GE(offered, one.incast_bytes == 0 ? 16 : 1);
+    for (int i = 0; i < 200; i++) {
+      std::fill(buffers.to.begin(), buffers.to.end(), std::uint8_t(0xee));
+      Request *receive = nullptr, *send = nullptr;
+      const transfer::Receive offer{buffers.to.data(), kSize, i, &to};
+      ASSERT_EQ(busy->second->receive(&offer, 1, &receive), Progress::done);
+      ASSERT_EQ(busy->first->send(buffers.from.data(), kSize, i, from, &send), Progress::done);
+      ASSERT_EQ(finish(*busy->first, *busy->second, {send}, *receive, 1)[0], int(kSize));
+      ASSERT_EQ(buffers.to, buffers.from);
+    }
+    EXPECT_EQ(loop.verbs->receiver_not_ready(), 0);
+  }
 }
 
 // Receives of a group are met by tag, in whatever order the sends come.
