@@ -31,13 +31,18 @@ struct Options {
   std::string json;
   int messages = 0;
   int connections = 256;
+  int ranks = 1024;
 };
+
+// Of an all-to-all.
+constexpr int kChannels = 4;
 
 fs::path build_folder() {
   return fs::read_symlink("/proc/self/exe").parent_path().parent_path();
 }
 
 // A message of so many pieces: Weft cuts it for so many paths, NCCL's own transport splits it over as many queue pairs.
+// 0: both as they are without settings.
 std::vector<std::string> environment(const std::string& transport, int pieces) {
   const fs::path build = build_folder();
   std::vector<std::string> out = {
@@ -46,6 +51,7 @@ std::vector<std::string> environment(const std::string& transport, int pieces) {
       "NCCL_SOCKET_IFNAME=lo", "NCCL_IB_GID_INDEX=0",
       // A step through `rep movsb` is one byte, 64 KiB of them are seconds: the NIC that is none copies by vectors.
       "GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=1073741824"};
+  if (pieces == 0) return out;
   if (transport == "Weft") {
     out.push_back(text::format("WEFT_PATHS={}", pieces));
     out.push_back("WEFT_GROW_AFTER_BYTES=0");
@@ -84,14 +90,16 @@ Result<Cost> cost_of(const std::string& transport, int pieces, int messages) {
   return Cost{(double((*counts)[1]) - markers) / messages, (double((*counts)[2]) - markers) / messages};
 }
 
-// What `connections` take in a process that nobody traces.
-Result<nlohmann::json> set_up(const std::string& transport, int connections) {
-  const std::vector<std::string> variables = environment(transport, 1);
+// What `connections` take in a process that nobody traces: with one path each or, up to the first byte of each, with
+// the transport's own settings.
+Result<nlohmann::json> set_up(const std::string& transport, int connections, bool first_bytes) {
+  const std::vector<std::string> variables = environment(transport, first_bytes ? 0 : 1);
   std::string command = "env -i";
   for (const std::string& variable : variables)
     command += " '" + variable + "'";
   for (const std::string& word : child_command(transport, "--connections", kPiece, connections))
     command += " '" + word + "'";
+  if (first_bytes) command += " --first-bytes";
   FILE* output = popen(command.c_str(), "r");
   if (!output) return system_error("cannot start a process", errno, transport);
   std::string text;
@@ -108,6 +116,7 @@ struct Side {
   Cost one, more;
   double extra_piece = 0;
   double set_up_seconds = 0, kilobytes_each = 0;
+  double first_bytes_seconds = 0, queue_pairs = 0;
 };
 
 Result<Side> measure(const std::string& transport, const Options& options) {
@@ -116,13 +125,17 @@ Result<Side> measure(const std::string& transport, const Options& options) {
   if (!one) return one.take_error();
   auto more = cost_of(transport, kMorePieces, options.messages);
   if (!more) return more.take_error();
-  auto connections = set_up(transport, options.connections);
+  auto connections = set_up(transport, options.connections, false);
   if (!connections) return connections.take_error();
+  auto all_to_all = set_up(transport, (options.ranks - 1) * kChannels, true);
+  if (!all_to_all) return all_to_all.take_error();
   side.one = *one;
   side.more = *more;
   side.extra_piece = (more->message - one->message) / (kMorePieces - 1);
   side.set_up_seconds = connections->at("seconds");
   side.kilobytes_each = connections->at("kilobytes_each");
+  side.first_bytes_seconds = all_to_all->at("first_bytes_seconds");
+  side.queue_pairs = all_to_all->at("queue_pairs");
   return side;
 }
 
@@ -142,6 +155,9 @@ std::vector<Line> lines(const Side& weft, const Side& ib, const Options& options
       {"set_up_seconds", text::format("seconds to set up {} connections", options.connections), weft.set_up_seconds,
        ib.set_up_seconds},
       {"kilobytes_each", "KiB of memory that a connection holds, both ends", weft.kilobytes_each, ib.kilobytes_each},
+      {"first_bytes_seconds", text::format("seconds to the first byte of all of {} ranks' all-to-all", options.ranks),
+       weft.first_bytes_seconds, ib.first_bytes_seconds},
+      {"queue_pairs", "queue pairs of a rank in it, both ends of each connection", weft.queue_pairs, ib.queue_pairs},
   };
 }
 
@@ -160,10 +176,10 @@ int compare(const Options& options) {
   auto ib = measure("IB", options);
   if (!ib) return complain(ib.error(), kFailed);
   nlohmann::ordered_json json = {{"taken_on", "a NIC that is none"}, {"figures", nlohmann::ordered_json::object()}};
-  std::string table = text::format("{:<52} {:>10} {:>10} {:>7}\n", "", "Weft", "NCCL's IB", "ratio");
+  std::string table = text::format("{:<60} {:>10} {:>10} {:>7}\n", "", "Weft", "NCCL's IB", "ratio");
   for (const Line& line : lines(*weft, *ib, options)) {
     json["figures"][line.key] = {{"weft", line.weft}, {"ib", line.ib}, {"ratio", line.weft / line.ib}};
-    table += text::format("{:<52} {:>10.1f} {:>10.1f} {:>7.2f}\n", line.what, line.weft, line.ib, line.weft / line.ib);
+    table += text::format("{:<60} {:>10.1f} {:>10.1f} {:>7.2f}\n", line.what, line.weft, line.ib, line.weft / line.ib);
   }
   if (options.json == "-") {
     std::puts(json.dump(1).c_str());
@@ -193,8 +209,12 @@ int run(int count, char** arguments) {
   app.add_option("--messages", options.run.messages, "Messages of each measurement")->check(CLI::Range(1, 100'000));
   app.add_option("--connections", options.run.connections, "Connections that are set up (default: 256)")
       ->check(CLI::Range(1, 10'000));
+  app.add_option("--ranks", options.ranks, "Ranks of an all-to-all on 4 channels, of which one is played")
+      ->check(CLI::Range(2, 1025))
+      ->capture_default_str();
   app.add_option("--child", options.run.transport)->group("")->check(CLI::IsMember({"Weft", "IB"}));
   app.add_option("--bytes", options.run.bytes)->group("");
+  app.add_flag("--first-bytes", options.run.first_bytes)->group("");
   if (const auto code = command_line::parse(app, count, arguments, kUsage)) return *code;
   if (!options.run.transport.empty()) return be_child(options);
   options.messages = options.run.messages;

@@ -77,8 +77,9 @@ class Run {
     if (net_.devices(&devices) != ncclSuccess || devices < 1)
       return Error{"the transport finds no NIC", "net_compare", 0, {}};
     void* verbs = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_NOLOAD);
+    queue_pairs_ = verbs ? reinterpret_cast<std::size_t (*)()>(dlsym(verbs, "null_verbs_queue_pairs")) : nullptr;
     hold_ = verbs ? reinterpret_cast<void (*)(bool)>(dlsym(verbs, "null_verbs_hold")) : nullptr;
-    if (!hold_) return Error{"the transport runs over another libibverbs", "net_compare", 0, {}};
+    if (!hold_ || !queue_pairs_) return Error{"the transport runs over another libibverbs", "net_compare", 0, {}};
     return {};
   }
 
@@ -141,6 +142,7 @@ class Run {
   }
 
   bool arrived() const { return from_ == to_; }
+  std::size_t queue_pairs() const { return queue_pairs_(); }
 
  private:
   bool post(void** sending, void** receiving) {
@@ -169,6 +171,7 @@ class Run {
   const ncclNet_v11_t& net_;
   void* context_ = nullptr;
   void (*hold_)(bool) = nullptr;
+  std::size_t (*queue_pairs_)() = nullptr;
   Connection connection_;
   std::vector<std::uint8_t> from_, to_;
   void *from_memory_ = nullptr, *to_memory_ = nullptr;
@@ -204,13 +207,25 @@ Result<nlohmann::json> set_up_connections(Run& run, const RunOptions& options) {
   // The first one brings up what all share.
   if (auto first = run.connect(); !first) return first.take_error();
   const double before = resident_kilobytes();
+  const std::size_t queue_pairs_before = run.queue_pairs();
   const auto begin = Clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  std::vector<Connection> connections;
   for (int i = 0; i < options.connections; i++) {
-    if (auto one = run.connect(); !one) return one.take_error();
+    auto one = run.connect();
+    if (!one) return one.take_error();
+    connections.push_back(*one);
   }
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  return nlohmann::json{{"seconds", seconds},
-                        {"kilobytes_each", (resident_kilobytes() - before) / options.connections}};
+  nlohmann::json result = {{"seconds", seconds()},
+                           {"kilobytes_each", (resident_kilobytes() - before) / options.connections}};
+  if (!options.first_bytes) return result;
+  for (const Connection& connection : connections) {
+    if (auto prepared = run.prepare(connection, 1); !prepared) return prepared.take_error();
+    if (!run.message() || !run.arrived()) return Error{"a first byte did not arrive", "net_compare", 0, {}};
+  }
+  result["first_bytes_seconds"] = seconds();
+  result["queue_pairs"] = run.queue_pairs() - queue_pairs_before;
+  return result;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// net_compare, the whole command: both transports carry their messages over the NIC that is none, and what is counted is
-// the same in every run.
+// net_compare, the whole command: both transports carry their messages over the NIC that is none, and what is counted
+// is the same in every run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,13 +34,14 @@ nlohmann::json figures(const Ended& ended) {
 }
 
 TEST(NetCompare, CountsTheSameInEveryRun) {
-  const Ended first = net_compare("--messages 2 --connections 3 --json -");
+  const Ended first = net_compare("--messages 2 --connections 3 --ranks 3 --json -");
   if (first.code != 0) {
     // A machine that lets nobody trace: it says so.
     EXPECT_THAT(first.output, testing::HasSubstr("is ptrace(2) allowed here?"));
     return;
   }
-  const nlohmann::json once = figures(first), again = figures(net_compare("--messages 2 --connections 3 --json -"));
+  const nlohmann::json once = figures(first),
+                       again = figures(net_compare("--messages 2 --connections 3 --ranks 3 --json -"));
   for (const char* key : {"one_piece", "eight_pieces", "extra_piece", "tests_in_vain"}) {
     for (const char* side : {"weft", "ib"}) {
       const double value = once[key][side];
@@ -50,6 +51,9 @@ TEST(NetCompare, CountsTheSameInEveryRun) {
     }
   }
   EXPECT_GT(once["eight_pieces"]["weft"], once["one_piece"]["weft"]);
+  // Two peers on four channels, one queue pair at each end until bytes justify more: no more than NCCL's own transport.
+  EXPECT_EQ(once["queue_pairs"]["weft"], 16);
+  EXPECT_EQ(once["queue_pairs"]["ib"], 16);
 }
 
 TEST(NetCompare, WrongUseIsNamed) {

@@ -181,6 +181,11 @@ void null_verbs_hold(bool hold) {
   here.held_segments.clear();
 }
 
+std::size_t null_verbs_queue_pairs() {
+  const std::lock_guard lock(nic().mutex);
+  return nic().queue_pairs.size();
+}
+
 int ibv_fork_init() {
   return 0;
 }

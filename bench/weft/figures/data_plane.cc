@@ -15,11 +15,11 @@ struct Subject {
   const char* name;
   const char* scenario;
   double goal;       // of Weft / NCCL's IB default, bandwidth (or the inverse of time); 0: printed only
-  bool many_spines;  // the hash seed matters
+  bool many_spines;  // the hash seed matters: more of them
   double share;      // Weft's goal of what the fabric carries; 0: none
 };
 
-// A fabric without spines has no hash: one seed says as much as all.
+// A fabric without spines has no hash: there the seeds are repetitions.
 constexpr Subject kSubjects[] = {
     {"four spines, 4 MiB", "data_plane_spines.json", 1.6, true, 0.95},
     {"one of four spines at a quarter, 4 MiB", "data_plane_slow_spine.json", 0, true, 0.90},
@@ -35,7 +35,7 @@ constexpr std::size_t kHashSeedsOfOne = 2;
 constexpr const char* kGridScenario = "data_plane_spines.json";
 constexpr double kGridGoal = 1.6;
 constexpr int kQueuePairs[] = {1, 2, 4, 8, 16};
-constexpr double kOnePieceGoal = 0.7, kExtraPieceGoal = 0.5;
+constexpr double kOnePieceGoal = 0.7, kExtraPieceGoal = 0.5, kFirstBytesGoal = 1.2, kQueuePairsGoal = 2;
 
 void progress(const std::string& text) {
   std::fprintf(stderr, "%s\n", text.c_str());
@@ -85,6 +85,9 @@ Result<void> count_instructions(const std::string& rig, std::vector<Point>& poin
   points.push_back(at_most("instructions of a message of 4 KiB: Weft / NCCL's IB", kOnePieceGoal, ratio("one_piece")));
   points.push_back(
       at_most("instructions of each further piece: Weft / NCCL's IB", kExtraPieceGoal, ratio("extra_piece")));
+  points.push_back(at_most("time to the first bytes of 1,024 ranks' all-to-all: Weft / NCCL's IB", kFirstBytesGoal,
+                           ratio("first_bytes_seconds")));
+  points.push_back(at_most("queue pairs in that all-to-all: Weft / NCCL's IB", kQueuePairsGoal, ratio("queue_pairs")));
   points.push_back(printed("instructions of a test in vain: Weft / NCCL's IB", ratio("tests_in_vain")));
   for (const char* side : {"weft", "ib"}) {
     const std::string name = side == std::string("weft") ? "Weft" : "NCCL's IB";
@@ -105,8 +108,8 @@ Result<std::vector<Point>> measure_data_plane(const std::string& rig, const std:
   for (const Subject& subject : kSubjects) {
     auto scenario = demo::find_scenario(subject.scenario);
     if (!scenario) return scenario.take_error();
-    const std::vector<std::uint64_t> used = subject.many_spines ? many : std::vector<std::uint64_t>{seeds.front()};
-    auto one = demo::compare({subject.name, scenario.take(), ""}, used, demo::rig_runner(rig), progress);
+    auto one = demo::compare({subject.name, scenario.take(), ""}, subject.many_spines ? many : seeds,
+                             demo::rig_runner(rig), progress);
     if (!one) return one.take_error();
     const std::string name = subject.name;
     const statistics::Estimate ratio = demo::ratio(*one);
