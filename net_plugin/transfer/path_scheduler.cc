@@ -80,23 +80,34 @@ void PathScheduler::weigh(int index, std::size_t bytes, double rest, Choice& cho
 }
 
 template <class BitsOf>
-int PathScheduler::next(int from, BitsOf bits_of) const {
+PathScheduler::Turn PathScheduler::next(int from, BitsOf bits_of) const {
   std::size_t word = std::size_t(from) / 64;
   std::uint64_t bits = bits_of(words_[word]) & ~std::uint64_t(0) << from % 64;
-  for (std::size_t i = 0; bits == 0; i++) {
-    if (i == words_.size()) return -1;
+  for (std::size_t i = 0; bits == 0 && i < words_.size(); i++) {
     word = word + 1 == words_.size() ? 0 : word + 1;
     bits = bits_of(words_[word]);
   }
-  return int(word) * 64 + std::countr_zero(bits);
+  return {int(word) * 64, bits};
 }
 
 int PathScheduler::next_idle(int from) const {
-  return next(from, [](const Word& word) { return word.idle; });
+  const Turn turn = next(from, [](const Word& word) { return word.idle; });
+  return turn.paths != 0 ? turn.next() : -1;
 }
 
-int PathScheduler::next_good() const {
+PathScheduler::Turn PathScheduler::next_good() const {
   return next(turn_, [](const Word& word) { return word.idle & word.good; });
+}
+
+void PathScheduler::taken(const Turn& which) {
+  words_[std::size_t(which.first) / 64].idle &= ~which.paths;
+  const int after = which.first + std::bit_width(which.paths);
+  turn_ = after == count_ ? 0 : after;
+}
+
+std::size_t PathScheduler::holds(int path, std::size_t bytes) {
+  under_way_ += bytes;
+  return paths_[std::size_t(path)].under_way += bytes;
 }
 
 // A good path is late when its piece, at kGoodEnough times the average, takes longer than kTooLate times all that is
@@ -108,7 +119,7 @@ bool PathScheduler::plenty(std::size_t bytes, std::size_t waiting) const {
 
 int PathScheduler::choose(std::size_t bytes, std::size_t left) {
   if (plenty(bytes, bytes + left)) {
-    if (const int path = next_good(); path >= 0) return path;
+    if (const Turn turn = next_good(); turn.paths != 0) return turn.next();
   }
   const int count = count_;
   const double rest = rate_ > 0 ? double(under_way_ + bytes + left) / rate_ : 0;
@@ -144,10 +155,8 @@ bool PathScheduler::measures(int index, std::size_t bytes, bool whole_message) {
 }
 
 std::size_t PathScheduler::posted(int path, std::size_t bytes) {
-  turn_ = path + 1 == count_ ? 0 : path + 1;
-  words_[std::size_t(path) / 64].idle &= ~bit(path);
-  under_way_ += bytes;
-  return paths_[std::size_t(path)].under_way += bytes;
+  taken({path / 64 * 64, bit(path)});
+  return holds(path, bytes);
 }
 
 void PathScheduler::completed(int index, std::size_t bytes, std::size_t under_way, Nanoseconds posted_at,

@@ -14,6 +14,7 @@
 // on a crowded spine therefore takes less, a path that stands still takes one piece.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -32,11 +33,20 @@ class PathScheduler {
   // Whether so many bytes wait or are under way that no good path is too late for a piece of `bytes`. Stays as it is
   // while pieces are handed out.
   bool plenty(std::size_t bytes, std::size_t waiting) const;
-  // The next idle path that is as fast as the average, or -1. Takes the place of choose() while there is plenty.
-  int next_good() const;
+  // Idle paths as fast as the average, the next in turn first; none: `paths` is 0. While there is plenty they take the
+  // place of choose(): each holds() a piece, and then they are taken().
+  struct Turn {
+    int first = 0;
+    std::uint64_t paths = 0;  // bit i: path first + i
+    int next() const { return first + std::countr_zero(paths); }
+  };
+  Turn next_good() const;
+  std::size_t holds(int path, std::size_t bytes);  // as posted()
+  void taken(const Turn& which);
+
   // The path for a piece of `bytes`, with `left` more bytes to come after it, or -1: wait until something completes.
   // Looks at a few paths only, others the next time: it is asked in every test of a request that waits.
-  [[gnu::noinline]] int choose(std::size_t bytes, std::size_t left);  // hardly ever comes to that: see next_good()
+  [[gnu::noinline]] int choose(std::size_t bytes, std::size_t left);  // hardly ever comes to that: see plenty()
 
   // Whether the times of the piece that goes to `path` are worth a look at the clock. Asked once for each piece. Small
   // ones say more about the fixed part of a round trip than about a path's share of the link; messages that go whole
@@ -74,9 +84,10 @@ class PathScheduler {
     std::uint64_t idle = 0;
     std::uint64_t good = 0;  // as fast as the average, as far as is known
   };
-  // The first path from `from` on, round to the beginning, of those that `bits_of` a word shows; -1: none.
+  // Of those that `bits_of` a word shows, the paths from `from` on in the first word that has any, round to the
+  // beginning.
   template <class BitsOf>
-  int next(int from, BitsOf bits_of) const;
+  Turn next(int from, BitsOf bits_of) const;
   int next_idle(int from) const;
   double expected(const Path& path, std::size_t bytes) const;
   [[gnu::noinline]] void measured(int path, std::size_t under_way, Nanoseconds posted_at, Nanoseconds now);

@@ -224,12 +224,12 @@ bool Sender::poll() {
   request.wr.rdma.rkey = message.offer->keys[path.peer_device];
 }
 
-[[gnu::always_inline]] inline void Sender::remember(Message& message, PathState& path, int index, std::size_t bytes,
-                                                    Nanoseconds now) {
+[[gnu::always_inline]] inline void Sender::remember(Message& message, PathState& path, std::size_t bytes,
+                                                    std::size_t under_way, Nanoseconds now) {
   Piece& piece = (*path.pieces)[path.next++ % kSendDepth];
   piece.message = &message;
   piece.bytes = std::uint32_t(bytes);
-  piece.under_way = scheduler_.posted(index, bytes);
+  piece.under_way = under_way;
   piece.posted_at = now;
   message.posted++;
   message.offset += bytes;
@@ -240,10 +240,27 @@ bool Sender::poll() {
   PathState& path = paths_[std::size_t(index)];
   fill(path.work, message, path, bytes);
   path.work.request.send_flags |= IBV_SEND_SIGNALED;
-  remember(message, path, index, bytes, now);
+  remember(message, path, bytes, scheduler_.holds(index, bytes), now);
   ibv_send_wr* bad = nullptr;
   const int code = ibv_post_send(path.qp, &path.work.request, &bad);
   return code == 0 || link_->fail_post("ibv_post_send", code, index);
+}
+
+template <class Clock>
+bool Sender::post_on_good_paths(Message& message, Clock& now) {
+  const PiecePlan plan = message.plan;
+  while (message.posted != plan.pieces) {
+    const PathScheduler::Turn turn = scheduler_.next_good();
+    PathScheduler::Turn left = turn;
+    for (; left.paths != 0 && message.posted != plan.pieces; left.paths &= left.paths - 1) {
+      const int path = left.next();
+      const std::size_t bytes = std::min(message.size - message.offset, plan.bytes);
+      if (!post(message, path, bytes, scheduler_.measures(path, bytes, plan.pieces == 1) ? now() : 0)) return false;
+    }
+    if (turn.paths == 0) return true;
+    scheduler_.taken({turn.first, turn.paths ^ left.paths});
+  }
+  return true;
 }
 
 bool Sender::pump() {
@@ -251,19 +268,13 @@ bool Sender::pump() {
   while (queue_first_ != queue_next_) {
     Message& message = (*messages_)[queue_[queue_first_ % kSlots]];
     const PiecePlan plan = message.plan;
-    const bool whole = plan.pieces == 1;
-    const bool plenty = scheduler_.plenty(std::min(plan.bytes, message.size), waiting_bytes_);
+    if (scheduler_.plenty(std::min(plan.bytes, message.size), waiting_bytes_) && !post_on_good_paths(message, now))
+      return false;
     while (message.posted != plan.pieces) {
       const std::size_t bytes = std::min(message.size - message.offset, plan.bytes);
-      if (plenty) {
-        if (const int path = scheduler_.next_good(); path >= 0) {
-          if (!post(message, path, bytes, scheduler_.measures(path, bytes, whole) ? now() : 0)) return false;
-          continue;
-        }
-      }
       const int path = scheduler_.choose(bytes, waiting_bytes_ - bytes);
       if (path < 0 || paths_[std::size_t(path)].full()) return ring_doorbells();
-      prepare(message, path, bytes, scheduler_.measures(path, bytes, whole) ? now() : 0);
+      prepare(message, path, bytes, scheduler_.measures(path, bytes, plan.pieces == 1) ? now() : 0);
       if (next_work_ == work_.data() + kMostWork && !ring_doorbells()) return false;
     }
     queue_first_++;
@@ -279,7 +290,7 @@ void Sender::prepare(Message& message, int index, std::size_t bytes, Nanoseconds
   work.request.next = nullptr;
   if (path.chained++ != 0) path.chain_last->next = &work.request;
   path.chain_last = &work.request;
-  remember(message, path, index, bytes, now);
+  remember(message, path, bytes, scheduler_.posted(index, bytes), now);
 }
 
 // One list of work requests for each path; only the last of a list reports its completion.

@@ -98,11 +98,14 @@ class Sender {
   void take_paths_of_link();
   bool poll();
   bool pump();
+  // Posts a piece on each idle path that is as fast as the average, as far as there are pieces and such paths.
+  template <class Clock>
+  bool post_on_good_paths(Message& message, Clock& now);
   // A piece of the message for this path: alone, or on the path's list until ring_doorbells().
   inline bool post(Message& message, int path, std::size_t bytes, Nanoseconds now);
   void prepare(Message& message, int path, std::size_t bytes, Nanoseconds now);
   inline void fill(Work& work, Message& message, PathState& path, std::size_t bytes);
-  inline void remember(Message& message, PathState& path, int index, std::size_t bytes, Nanoseconds now);
+  inline void remember(Message& message, PathState& path, std::size_t bytes, std::size_t under_way, Nanoseconds now);
   bool ring_doorbells();
   void take_new_paths();
 

@@ -334,8 +334,9 @@ TEST(PathScheduler, TheNextGoodPathIsTheOneThatWouldHaveBeenChosen) {
       const bool plenty = scheduler.plenty(kPiece, waiting);
       while (waiting > 0) {
         ASSERT_EQ(scheduler.plenty(kPiece, waiting), plenty);
-        const int path = plenty ? scheduler.next_good() : -1;
-        if (path < 0) break;
+        const PathScheduler::Turn turn = plenty ? scheduler.next_good() : PathScheduler::Turn{};
+        if (turn.paths == 0) break;
+        const int path = turn.next();
         ASSERT_EQ(scheduler.under_way(path), 0u);
         PathScheduler asked = scheduler;
         ASSERT_EQ(asked.choose(kPiece, waiting - kPiece), path);
@@ -358,6 +359,31 @@ TEST(PathScheduler, TheNextGoodPathIsTheOneThatWouldHaveBeenChosen) {
   }
   EXPECT_GT(taken, 10'000);
   EXPECT_EQ(slow_taken, 0);
+}
+
+// Handed out in one go or one by one, it is the same.
+TEST(PathScheduler, PathsTakenTogetherAreTakenOneByOne) {
+  std::mt19937 random(3);
+  for (int run = 0; run < 200; run++) {
+    const int paths = 1 + int(random() % 140);
+    PathScheduler together(paths), singly(paths);
+    for (int step = 0; step < 20; step++) {
+      const PathScheduler::Turn turn = together.next_good();
+      ASSERT_EQ(turn.paths, singly.next_good().paths);
+      if (turn.paths == 0) break;
+      PathScheduler::Turn left = turn;
+      for (std::size_t most = 1 + random() % 64; left.paths != 0 && most > 0; most--, left.paths &= left.paths - 1) {
+        ASSERT_LT(left.next(), paths);
+        ASSERT_EQ(together.holds(left.next(), 8192), singly.posted(left.next(), 8192));
+      }
+      together.taken({turn.first, turn.paths ^ left.paths});
+      const int back = int(random() % std::uint32_t(paths));
+      if (together.under_way(back) == 0) continue;
+      together.completed(back, 8192, 8192, 0, 1);
+      singly.completed(back, 8192, 8192, 0, 1);
+    }
+    ASSERT_EQ(together.choose(8192, 1 << 20), singly.choose(8192, 1 << 20));
+  }
 }
 
 // A look at the clock for each piece would be dear: of a path that does what is expected of it one in 64 KiB is enough,
