@@ -101,7 +101,7 @@ PathScheduler::Turn PathScheduler::next_good() const {
 
 void PathScheduler::taken(const Turn& which) {
   words_[std::size_t(which.first) / 64].idle &= ~which.paths;
-  const int after = which.first + std::bit_width(which.paths);
+  const int after = which.first + int(std::bit_width(which.paths));
   turn_ = after == count_ ? 0 : after;
 }
 
